@@ -8,13 +8,14 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from dagkit.api.operators import DROPPED
-from dagkit.api.stats import BYTE, by_unit
+from dagkit.api.stats import by_unit
 from dagkit.console.run_folder import NOT_READ, RunFolder, status_of
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
 from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.exchange.manifests import manifest_of

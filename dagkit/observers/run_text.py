@@ -14,7 +14,7 @@ from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
 from dagkit.engine.reports.status_file import SeenRun
 from dagkit.errors import printable
-from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
+from dagkit.ground.amounts import counted, in_bytes, in_time, in_units
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3

@@ -11,8 +11,8 @@ from dagkit.cli.terminal.output import Output, diagnostic_fields, failure_fields
 from dagkit.compiler import Compilation
 from dagkit.compiler.application_folder import application_path
 from dagkit.errors import ApplicationFaults
+from dagkit.ground.amounts import counted
 from dagkit.ground.urls import absolute, is_url
-from dagkit.observers.amounts import counted
 
 if TYPE_CHECKING:
     from dagkit.cli.compiling.next_launch import NextLaunch

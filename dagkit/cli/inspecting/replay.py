@@ -19,9 +19,9 @@ from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
 from dagkit.compiler.application_folder import application_path
 from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
 from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.runs.replaying import Compared, replayed, windows_of
 
 _DIFFERS = 10

@@ -14,8 +14,8 @@ from dagkit.cli.terminal.output import Output
 from dagkit.conf.grammar.names import snake
 from dagkit.engine.changes.requests import SetCount
 from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.policy import in_a_line
 from dagkit.simulation import Course, Simulation, following, world_of

@@ -12,14 +12,13 @@ from typing import Any, TextIO
 import rich_click as click
 
 from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.located import app_or_path_or_only, located
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.operator_output import LOG
 from dagkit.errors import ApplicationNotFound, printable
+from dagkit.ground.amounts import counted, in_bytes, in_units
 from dagkit.ground.urls import is_url
-from dagkit.observers.amounts import counted, in_bytes, in_units
 from dagkit.observers.run_log import BACKUPS
 
 Fields = Mapping[str, Any]
@@ -133,19 +132,14 @@ _PAUSE_SECONDS = 0.2
 
 
 @click.command()
-@app_or_path_or_only
-@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@of_application_or_only
 @click.option("-n", "--lines", metavar="N", type=WholeNumber(min=0), default=100, help="The last lines; default 100.")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they come, until the application ends.")
-@configured
-@spoken
 def logs(
     *,
-    target: str,
-    path: str | None,
+    there: Located,
     lines: int,
     follow: bool,
-    configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
     """Print the log of an application's drivers, also of earlier launches.
@@ -153,7 +147,7 @@ def logs(
     It holds run events, log records, and what operators print and log on this machine. With --json, each line is the
     JSON object that was written. Only a folder on this machine holds a log.
     """
-    place = located(target, path, configuring, output).place
+    place = there.place
     newest = Path(place) / LOG
     if is_url(place) or not newest.is_file():
         raise ApplicationNotFound(

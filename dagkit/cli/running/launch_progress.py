@@ -29,9 +29,9 @@ from dagkit.engine.reports.run_events import (
 )
 from dagkit.engine.reports.snapshot import RunSnapshot
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted, in_bytes, in_time, in_units
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
-from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
 from dagkit.observers.run_text import counted_things, incomplete_files, own_picture, slots_at_work, visibility
 
 if TYPE_CHECKING:

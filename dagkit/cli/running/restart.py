@@ -12,7 +12,7 @@ from dagkit.cli.application.located import app_or_path, perhaps_restarting
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_terminal, shown_place
 from dagkit.engine.restart_mark import WITHDRAWN
-from dagkit.observers.amounts import counted
+from dagkit.ground.amounts import counted
 from dagkit.runs.restarting import Restart
 
 _MOST_NAMED = 3

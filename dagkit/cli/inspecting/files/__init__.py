@@ -17,10 +17,10 @@ from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.changes.requests import ForgetFile, ask
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
 from dagkit.ground.patterns import is_whole, refusal
 from dagkit.ground.urls import absolute, shown
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.runs.inventory.listing import ListedFile, State, listed, recorded, states, states_at
 from dagkit.runs.inventory.readings import Reading, WindowRead, readings, readings_of
 

@@ -10,10 +10,10 @@ from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
+from dagkit.ground.amounts import counted
 from dagkit.ground.urls import shown
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.stores.memory import MemoryStore
-from dagkit.observers.amounts import counted
 from dagkit.runs.inventory.adoption import Adoption, Doubt, adoption_refused
 from dagkit.runs.inventory.adoption import adopt as adopt_files
 from dagkit.runs.inventory.spark_checkpoint import files_read

@@ -19,13 +19,13 @@ from dagkit.engine.checkpoint.row_account import OperatorRows
 from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
 from dagkit.engine.files.staging import by_file, in_order
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
 from dagkit.ledger import BlockNotFound, Chain, ExecuteTransform, Fault, Ledger, LedgerError, Record
 from dagkit.ledger.audit.completeness import blocks_of
 from dagkit.ledger.audit.kept_heads import heads_of
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.exchange.manifests import manifest_of
 from dagkit.ledger.format.events import AddData
-from dagkit.observers.amounts import counted
 
 MOST_NAMED = 5
 

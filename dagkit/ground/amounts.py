@@ -1,8 +1,10 @@
 """Amounts as text for people."""
 
 from collections.abc import Mapping
+from typing import Final
 
-from dagkit.api.stats import BYTE
+BYTE: Final = "byte"
+"""The unit of positions that are those of bytes."""
 
 
 def in_bytes(count: float) -> str:
