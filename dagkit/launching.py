@@ -23,8 +23,7 @@ from dagkit.api.configuration import Config
 from dagkit.api.metrics import counting_metrics
 from dagkit.api.running import Until
 from dagkit.compiler import Compilation, compile_application
-from dagkit.compiler.application_folder import application_path
-from dagkit.compiler.steps import Author
+from dagkit.compiler.steps import Author, application_path
 from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.engine.claim import claimed
 from dagkit.engine.files.checks import make_output_folders, output_places

@@ -7,8 +7,8 @@ from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext a
 from dagkit_operators.contexts.reader_context import ReaderContext as ReaderContext
 from dagkit_operators.contexts.record_by_record import Entity as Entity
 from dagkit_operators.contexts.record_by_record import RecordByRecordContext as RecordByRecordContext
-from dagkit_operators.dataframes.spark_sink import SparkSink as SparkSink
-from dagkit_operators.dataframes.spark_source import SparkSource as SparkSource
+from dagkit_operators.dataframes.spark_frames import SparkSink as SparkSink
+from dagkit_operators.dataframes.spark_frames import SparkSource as SparkSource
 from dagkit_operators.event_time.aggregate_by_time import AggregateByTime as AggregateByTime
 from dagkit_operators.event_time.aggregate_by_time import SessionWindows as SessionWindows
 from dagkit_operators.event_time.aggregate_by_time import SlidingWindows as SlidingWindows

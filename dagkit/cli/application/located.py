@@ -16,7 +16,7 @@ from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, Command, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
-from dagkit.compiler.application_folder import application_path
+from dagkit.compiler.steps import application_path
 from dagkit.engine.restart_mark import unfinished_restart
 from dagkit.engine.run.launch_record import is_kept
 from dagkit.errors import ApplicationNotFound, printable

@@ -11,7 +11,7 @@ from dagkit import Context, InputPort, Operator, OutputFiles, OutputPort, State
 from dagkit.ground.urls import absolute, is_url, local_path, resolved
 from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.content import FolderPath
-from dagkit_operators.writing.stretches import Stretch, joined_with
+from dagkit_operators.writing.slice_writer import Stretch, joined_with
 
 
 @dataclass(frozen=True, slots=True)
