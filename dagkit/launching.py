@@ -24,21 +24,21 @@ from dagkit.api.metrics import counting_metrics
 from dagkit.api.running import Until
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author, application_path
-from dagkit.engine.checkpoint.journal import refuse_another
-from dagkit.engine.claim import claimed
 from dagkit.engine.files.checks import make_output_folders, output_places
-from dagkit.engine.masking import Masking
 from dagkit.engine.parts.run_state import RunSettings, RunState, Woken
-from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
-from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.snapshot import RunSnapshot
-from dagkit.engine.reports.status_file import StatusFile, refuse_second
-from dagkit.engine.restart_mark import finish_restart
+from dagkit.engine.program.masking import Masking
+from dagkit.engine.program.points import Probe
+from dagkit.engine.record.driver_process import this_process
+from dagkit.engine.record.journal import refuse_another
+from dagkit.engine.record.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.snapshot import RunSnapshot
+from dagkit.engine.record.status_file import StatusFile, refuse_second
+from dagkit.engine.run.claim import claimed
 from dagkit.engine.run.launch_record import LaunchRecord, differences
 from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.restart_mark import finish_restart
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
 from dagkit.ground.clock import SystemClock, Timer

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.engine.differences import applied, difference
+from dagkit.engine.program.differences import applied, difference
 from dagkit.ground.overlays import Overlay
 
 NAMES = st.sampled_from("abcdefgh")

@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 from dagkit.console import graph_answers, work_answers
 from dagkit.console.run_folder import RunFolder, status_of
 from dagkit.console.window_answers import Row, Series, blocks, one_window, overview, windows
-from dagkit.engine.changes.requests import StopRun, ask
+from dagkit.engine.parts.requests import StopRun, ask
 from dagkit.errors import DagkitError
 from dagkit.plan.model import Plan
 from dagkit.render.picture import View

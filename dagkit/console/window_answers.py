@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 from dagkit.api.operators import DROPPED
 from dagkit.api.stats import by_unit
 from dagkit.console.run_folder import NOT_READ, RunFolder, status_of
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.files.staging import by_file
-from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
+from dagkit.engine.program.address import Address
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.window_pages import Window, block_of, stride, window_at, windows_between
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span

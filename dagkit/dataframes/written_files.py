@@ -11,7 +11,7 @@ from dagkit.dataframes.file_contents import is_divisible, is_parquet, rows_of_li
 from dagkit.dataframes.source_options import BatchOptions, options_invalid
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.staging import by_file
-from dagkit.engine.history.history import history
+from dagkit.engine.record.history import history
 from dagkit.errors import RunFailure, printable
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.audit.verify import verify

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from dagkit.api.stats import OperatorStats
-from dagkit.engine.facts import Fact, Scaled, Split
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
+from dagkit.engine.program.facts import Fact, Scaled, Split
+from dagkit.engine.record.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
 from dagkit.errors import address_taken
 from dagkit.ground.amounts import BYTE
 

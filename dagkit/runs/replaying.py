@@ -15,20 +15,20 @@ from pathlib import Path
 from dagkit.api.files import content_of_piece
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import Compilation
-from dagkit.engine.address import Address
-from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.delays import first_of_delays, restored
-from dagkit.engine.checkpoint.redistribute import redistribute_state, state_by_slot
-from dagkit.engine.checkpoint.work_records import work_by_slot
-from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order
-from dagkit.engine.history.history import Entry, application_chain, history, is_named, own_windows
-from dagkit.engine.history.piece_places import place_of
-from dagkit.engine.history.written_file import discovered, stretches
 from dagkit.engine.inputs.driver_input import delivered
-from dagkit.engine.masking import Masking
+from dagkit.engine.inputs.watermark_flow import WatermarkFlow
+from dagkit.engine.parts.running_plan import RunningPlan
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.delays import first_of_delays, restored
+from dagkit.engine.record.history import Entry, application_chain, history, is_named, own_windows
+from dagkit.engine.record.piece_places import place_of
+from dagkit.engine.record.redistribute import redistribute_state, state_by_slot
+from dagkit.engine.record.work_records import work_by_slot
+from dagkit.engine.record.written_file import discovered, stretches
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.files.checks import BEGAN
 from dagkit.engine.files.publish import FINISHED
 from dagkit.engine.files.regions import is_region_path
 from dagkit.engine.files.staging import Part, by_file
-from dagkit.engine.history.history import Entry, application_chain, history, newest_checkpoint
-from dagkit.engine.history.piece_places import PiecePlace, place_of
-from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of
-from dagkit.engine.reports.status_file import STATUS, refuse_second
-from dagkit.engine.restart_mark import (
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.driver_process import this_process
+from dagkit.engine.record.history import Entry, application_chain, history, newest_checkpoint
+from dagkit.engine.record.piece_places import PiecePlace, place_of
+from dagkit.engine.record.snapshot import RunSnapshot, bytes_of
+from dagkit.engine.record.status_file import STATUS, refuse_second
+from dagkit.engine.run.launch_record import LAUNCHED, kept_place
+from dagkit.engine.run.restart_mark import (
     RestartMark,
     alone,
     finish_restart,
@@ -32,7 +33,6 @@ from dagkit.engine.restart_mark import (
     restart_refused,
     take_steps,
 )
-from dagkit.engine.run.launch_record import LAUNCHED, kept_place
 from dagkit.errors import RunFailure, printable
 from dagkit.ground.urls import absolute, is_url, local_path
 from dagkit.ledger import Ledger

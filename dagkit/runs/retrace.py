@@ -19,11 +19,11 @@ from dagkit.api.work import ShowsContent, SplittableOperator
 from dagkit.backends.reference.one_partition import Origin, Placed
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Wire
-from dagkit.engine.entrances import code_of
 from dagkit.engine.files.pieces import opened
 from dagkit.engine.files.staging import Part
-from dagkit.engine.history.written_file import WrittenFile, stretches, written_file
+from dagkit.engine.program.entrances import code_of
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.written_file import WrittenFile, stretches, written_file
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import RunFailure
 from dagkit.ground.urls import as_text, shown

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from dagkit.api.outage import PATIENCE, Outage, Patience
-from dagkit.engine.changes.requests import READ_EVERY
-from dagkit.engine.reports.run_events import Failed, RunEvent, Starting
+from dagkit.engine.parts.requests import READ_EVERY
+from dagkit.engine.record.run_events import Failed, RunEvent, Starting
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import RunFailure

@@ -18,12 +18,12 @@ from dagkit.backends.reference.one_partition import OnePartition, Placed
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.entrances import code_of
-from dagkit.engine.history.history import history
-from dagkit.engine.history.written_file import consumed_of, found_in_root, work_in_roots
+from dagkit.engine.program.entrances import code_of
 from dagkit.engine.program.lower import keying_of, program_of
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.history import history
+from dagkit.engine.record.written_file import consumed_of, found_in_root, work_in_roots
 from dagkit.engine.work.elements import Elements, elements_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState

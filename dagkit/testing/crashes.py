@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from dagkit.engine.points import Point, Probe
+from dagkit.engine.program.points import Point, Probe
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.fuse import Fused
 from dagkit.compiler.steps import Author
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.points import Probe
+from dagkit.engine.program.points import Probe
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import did_you_mean

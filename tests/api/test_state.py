@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dagkit import InputPort, KeyedState, Operator, State
 from dagkit.api.keyed import Keyed
 from dagkit.api.tagged import tagged, untagged
-from dagkit.engine.differences import difference
+from dagkit.engine.program.differences import difference
 from dagkit.engine.worker.instances import live, saved
 from dagkit.errors import RunFailure
 from dagkit.ground.overlays import Overlay

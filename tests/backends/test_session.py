@@ -34,7 +34,7 @@ def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch):
 
 def test_calls_to_a_connect_server_that_is_away_are_retried_for_some_seconds_and_later_ones_are_not():
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-    from dagkit.backends.spark.connect_retries import Retries  # noqa: PLC0415 - needs grpcio
+    from dagkit.backends.spark.failures.connect_retries import Retries  # noqa: PLC0415 - needs grpcio
 
     policy = Retries()
     first, other = policy.to_state(), policy.to_state()
@@ -103,7 +103,7 @@ KINDS = """
 import sys
 import numpy
 from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
-from dagkit.backends.spark.gateway import find_numpy_without_pandas
+from dagkit.backends.spark.session.gateway import find_numpy_without_pandas
 
 find_numpy_without_pandas()
 values = numpy.float64(1), numpy.zeros(1), numpy.zeros((1, 1)), 1.0, [1.0], None

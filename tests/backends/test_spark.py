@@ -13,12 +13,12 @@ from pyspark import TaskContext
 
 from dagkit import DelayOperator, InputPort, Operator, OutputPort, PortContext, State, StreamCodec
 from dagkit.backends.spark import SparkBackend
-from dagkit.backends.spark.level_files import folder_in
-from dagkit.backends.spark.task import SlotReport
+from dagkit.backends.spark.shipping.level_files import folder_in
+from dagkit.backends.spark.window.task import SlotReport
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerDied
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Part
+from dagkit.engine.program.failures import OperatorFailed, WindowLost, WorkerDied
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import Report, WindowTask
@@ -116,7 +116,7 @@ LADEN = chain(words=Words(), laden=Laden(load="x" * 2_000_000))
 
 
 def test_large_state_goes_to_each_slot_by_itself(opened, monkeypatch):
-    monkeypatch.setattr("dagkit.backends.spark.backend.LARGEST_SHARED_BYTES", 1000)
+    monkeypatch.setattr("dagkit.backends.spark.window.backend.LARGEST_SHARED_BYTES", 1000)
     backend, state = opened(BLOWN_UP), {}
     texts = [str(number) * 1_000_000 for number in range(4)]
     for window in (1, 2):
@@ -171,7 +171,7 @@ TWO_LEVELS = chain({"count": 2}, words=Words(), count=Count(), query=Query())
 def test_a_window_is_a_query_of_spark_sql_only_if_spark_encrypts_what_levels_exchange(
     spark, monkeypatch, levels, encrypts, is_planned
 ):
-    monkeypatch.setattr("dagkit.backends.spark.backend._encrypts", lambda _: encrypts)
+    monkeypatch.setattr("dagkit.backends.spark.window.backend._encrypts", lambda _: encrypts)
     with closing(SparkBackend(levels, spark)) as backend:
         (state,) = state_of(backend.run(WindowTask(1, sent(levels, ["a"]))), "query")
     assert [number is not None for number in state["numbers"]] == [is_planned]
@@ -261,7 +261,7 @@ def test_closing_ends_what_runs(opened, tmp_path):
             window.result(within(60))
 
 
-def test_closing_ends_what_is_on_its_way_to_spark(opened, tmp_path, monkeypatch):
+def test_closing_ends_what_is_on_its_way_to_spark_and_a_later_window_is_refused(opened, tmp_path, monkeypatch):
     backend = opened(LINGERING)
     is_built, was_interrupted = Event(), Event()
     build, interrupt = backend._closure, backend._jobs._interrupt
@@ -284,13 +284,8 @@ def test_closing_ends_what_is_on_its_way_to_spark(opened, tmp_path, monkeypatch)
         backend.close()
         with pytest.raises(WindowLost, match="Spark failed in window 1"):
             window.result(within(60))
-
-
-def test_a_window_that_comes_after_closing_is_refused(opened):
-    backend = opened(counting(1))
-    backend.close()
     with pytest.raises(WindowLost, match="the backend is closed and runs no more jobs"):
-        backend.run(WindowTask(1, sent(counting(1), ["a"])))
+        backend.run(WindowTask(2, sent(LINGERING, ["a"])))
 
 
 def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(spark):
@@ -320,7 +315,7 @@ def test_two_windows_run_at_the_same_time(opened):
 @pytest.mark.parametrize("by_job", [True, False], ids=["by a job", "by the driver"])
 def test_files_are_made_of_their_pieces(opened, tmp_path, monkeypatch, by_job):
     if by_job:
-        monkeypatch.setattr("dagkit.backends.spark.placing.MANY_BYTES", 1)
+        monkeypatch.setattr("dagkit.backends.spark.window.placing.MANY_BYTES", 1)
     backend = opened(counting(1))
     (tmp_path / "staging").mkdir()
     for name in ("a", "b", "c"):

@@ -185,13 +185,10 @@ class Returning(RowOperator):
         return self.made
 
 
-def test_a_text_that_is_returned_is_not_sent_letter_by_letter():
-    with pytest.raises(RunFailure, match=r"Returning\.process returned 'ABC'(.|\n)*`yield item`"):
-        handler_of(Returning(), "words")("abc")
-
-
-def test_an_iterator_that_is_returned_is_sent():
+def test_an_iterator_that_is_returned_is_sent_and_a_text_is_not_letter_by_letter():
     sent, operator = [], Returning(made=iter(["a", "b"]))
     operator._sinks["out"] = sent.append
     handler_of(operator, "words")("abc")
     assert sent == ["a", "b"]
+    with pytest.raises(RunFailure, match=r"Returning\.process returned 'ABC'(.|\n)*`yield item`"):
+        handler_of(Returning(), "words")("abc")

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from dagkit import Config, Dag
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.launching import Machine, launch_compiled
 from dagkit.ledger import Ledger

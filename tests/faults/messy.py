@@ -20,9 +20,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
-from dagkit.engine.history.history import history
-from dagkit.engine.history.work_history import lost_in, work_left
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
+from dagkit.engine.record.work_history import lost_in, work_left
 from dagkit.ground.urls import plain
 from dagkit.testing import Crash, CrashAfter, FakeClock
 from dagkit_operators import (

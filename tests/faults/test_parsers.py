@@ -30,7 +30,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block, Dag, Operator
-from dagkit.backends.spark.master import Master
+from dagkit.backends.spark.session.master import Master
 from dagkit.compiler import compile_application
 from dagkit.conf.declared.declared_json import read_json as read_located_json
 from dagkit.conf.grammar.property_keys import parse_key, parse_path
@@ -38,9 +38,7 @@ from dagkit.conf.sources.hadoop import read_hadoop
 from dagkit.conf.sources.property_files import read_properties, read_toml
 from dagkit.conf.sources.written import ParseError
 from dagkit.conf.values.object_making import Unfit, parse_json, parse_objects
-from dagkit.engine.address import Address
-from dagkit.engine.board.board_messages import Hello, Idle, line_of, message_in
-from dagkit.engine.changes.requests import (
+from dagkit.engine.parts.requests import (
     ANSWERED,
     ASKED,
     AnswerUnreadable,
@@ -50,9 +48,11 @@ from dagkit.engine.changes.requests import (
     StopRun,
     reply_to,
 )
-from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of, document_in
+from dagkit.engine.program.address import Address
+from dagkit.engine.record.driver_process import this_process
+from dagkit.engine.record.snapshot import RunSnapshot, bytes_of, document_in
 from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.engine.worker.board_messages import Hello, Idle, line_of, message_in
 from dagkit.errors import RUN_CODES, RunFailure
 from dagkit.ground.patterns import groups_of, is_whole
 from dagkit.ground.urls import absolute, as_text, is_url

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.errors import DagkitError
 from dagkit.ground.clock import SystemClock
 from dagkit.launching import Machine

@@ -15,9 +15,9 @@ from typing import ClassVar
 import pytest
 
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Committed, Draining, Ended, Resumed, RunEvent
-from dagkit.engine.reports.status_file import read_status
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
+from dagkit.engine.record.status_file import read_status
 from dagkit.errors import DagkitError, RunFailure
 from dagkit.ground.clock import SystemClock
 from dagkit.launching import Machine, launch
@@ -93,7 +93,7 @@ ENDLESS = """
 import sys, time
 from dagkit import *
 from dagkit.launching import Machine, launch
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.run_events import Committed
 
 class Ticks(InputOperator):
     output = OutputPort(int)

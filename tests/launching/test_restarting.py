@@ -15,9 +15,9 @@ import pytest
 from dagkit import Config, Dag
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.engine.files import compact
-from dagkit.engine.reports.run_events import Observer, Resumed, RunEvent
-from dagkit.engine.restart_mark import WITHDRAWN, RestartMark, finish_restart
+from dagkit.engine.record.run_events import Observer, Resumed, RunEvent
 from dagkit.engine.run.launch_record import keep_aside
+from dagkit.engine.run.restart_mark import WITHDRAWN, RestartMark, finish_restart
 from dagkit.errors import RunFailure
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger
@@ -27,7 +27,7 @@ from dagkit_operators import Map, PartWriter
 from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
 from tests.engine.delivery_cast import numbers_inserted
 from tests.engine.files.test_compact import written
-from tests.engine.receipts.test_receipts import NAMES, desk_at, filled, receipts
+from tests.engine.files.test_receipts import NAMES, desk_at, filled, receipts
 from tests.launching.cast import Numbers
 from tests.old_files import aged
 from tests.processes import run_program

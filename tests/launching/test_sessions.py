@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from dagkit.api.outage import Patience, present_outages
-from dagkit.engine.changes.requests import Request, StopRun, ask, reply_to
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Failed, Resumed, RunEvent, Starting
-from dagkit.engine.reports.status_file import read_status
+from dagkit.engine.parts.requests import Request, StopRun, ask, reply_to
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Failed, Resumed, RunEvent, Starting
+from dagkit.engine.record.status_file import read_status
 from dagkit.errors import RunFailure
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dagkit.api.stats import OperatorStats, PortStats
-from dagkit.engine.facts import Scaled, Split
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
+from dagkit.engine.program.facts import Scaled, Split
+from dagkit.engine.record.run_events import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
 from dagkit.engine.worker.protocol import Stretch
 from dagkit.errors import RunFailure
 from dagkit.observers.prometheus import ALL, Prometheus

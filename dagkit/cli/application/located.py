@@ -17,8 +17,8 @@ from dagkit.cli.application.options import Asked, Command, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.compiler.steps import application_path
-from dagkit.engine.restart_mark import unfinished_restart
 from dagkit.engine.run.launch_record import is_kept
+from dagkit.engine.run.restart_mark import unfinished_restart
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ground.urls import absolute
 

@@ -12,8 +12,8 @@ from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.conf.grammar.names import snake
-from dagkit.engine.changes.requests import SetCount
-from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
+from dagkit.engine.parts.requests import SetCount
+from dagkit.engine.record.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
 from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide

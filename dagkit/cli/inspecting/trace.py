@@ -8,7 +8,7 @@ from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, shown_place
 from dagkit.compiler.steps import application_path
-from dagkit.engine.checkpoint.journal import refuse_another
+from dagkit.engine.record.journal import refuse_another
 from dagkit.errors import printable
 from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger

@@ -15,7 +15,7 @@ from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.operator_output import LOG
+from dagkit.engine.program.operator_output import LOG
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ground.amounts import counted, in_bytes, in_units
 from dagkit.ground.urls import is_url

@@ -8,7 +8,7 @@ from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import NotRunning, StopRun
+from dagkit.engine.parts.requests import NotRunning, StopRun
 
 _PAUSE_SECONDS = 0.1
 

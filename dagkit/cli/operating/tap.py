@@ -9,7 +9,7 @@ from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
+from dagkit.engine.parts.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
 from dagkit.ground.clock import patient
 

@@ -11,7 +11,7 @@ from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
-from dagkit.engine.reports.status_file import SeenRun
+from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.run_text import picture
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from dagkit.api.stats import WorkProgress, by_unit
 from dagkit.cli.terminal.output import Output, is_terminal, shown_place, shown_value
-from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.reports.run_events import (
+from dagkit.engine.program.facts import Changed, Scaled
+from dagkit.engine.record.run_events import (
     Committed,
     Draining,
     Ended,
@@ -27,12 +27,20 @@ from dagkit.engine.reports.run_events import (
     Starting,
     Working,
 )
-from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_time, in_units
+from dagkit.ground.amounts import counted, in_bytes, in_units
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
-from dagkit.observers.run_text import counted_things, incomplete_files, own_picture, slots_at_work, visibility
+from dagkit.observers.run_text import (
+    counted_things,
+    incomplete_files,
+    own_picture,
+    reading,
+    slots_at_work,
+    time_left,
+    visibility,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -88,6 +96,14 @@ class Progress:
         self._printed = self._began
         self._visible: datetime | None = None
         """When the next file becomes visible, as last printed."""
+        self._snapshot: Callable[[], RunSnapshot] | None = None
+        """The figures of the run, while it is watched."""
+
+    @contextmanager
+    def watch(self, snapshot: Callable[[], RunSnapshot]) -> Iterator[None]:
+        """Within the block, print the estimates of these figures."""
+        self._snapshot = snapshot
+        yield
 
     def __call__(self, event: RunEvent) -> None:
         match event:
@@ -196,7 +212,11 @@ class Progress:
         """Print what slots process, if no line came for a long time: a window may take long, and it prints none."""
         if self.output.verbose or time.monotonic() - self._printed >= _SECONDS_WITHOUT_WINDOW:
             self._printed = time.monotonic()
-            self.output.message(f"at work: {'; '.join(slots_at_work(working, datetime.now(UTC)))}")
+            now = None if self._snapshot is None else self._snapshot()
+            if now is not None and now.to_do:
+                self.output.message(f"reading: {reading(now)}")
+            if working:
+                self.output.message(f"at work: {'; '.join(slots_at_work(working, datetime.now(UTC)))}")
 
     def _count(self, committed: Committed) -> None:
         totals, now = self.totals, time.monotonic()
@@ -209,7 +229,8 @@ class Progress:
         if self._has_table:
             return
         waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
-        pending = f"; {waiting}{_left(committed)}"
+        left = "" if self._snapshot is None else time_left(self._snapshot())
+        pending = f"; {waiting}{left}"
         line = (
             f"window {committed.window_id}: {_done(committed)} in {committed.millis / 1000:.1f} s"
             f"{pending if committed.waiting else ''}{_underway(committed.underway)}"
@@ -243,13 +264,6 @@ def _done(committed: Committed) -> str:
         due = f"{counted(committed.files, 'file')} completed" if committed.files else "only work that was due"
         return f"no input, {due}"
     return f"{in_units(committed.read)} read, {in_bytes(committed.written)} written"
-
-
-def _left(committed: Committed) -> str:
-    """How long the pending work takes at the speed of this window: `, about 26 s left`."""
-    if not committed.positions or not committed.waiting_positions:
-        return ""
-    return f", about {in_time(committed.waiting_positions * committed.millis / committed.positions / 1000)} left"
 
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:

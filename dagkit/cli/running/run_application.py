@@ -13,7 +13,7 @@ from dagkit.cli.running.launch_progress import Progress, has_live_table, live_ta
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
-from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.record.run_events import Observer
 from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import application_path, launch_compiled
 from dagkit.observers.lines import Lines
@@ -87,7 +87,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 take_over=wanted.take_over,
                 durable=wanted.durable,
                 observers=observers,
-                watch=live_table if has_table else None,
+                watch=live_table if has_table else progress.watch,
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))

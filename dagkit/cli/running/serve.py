@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dagkit.runs.warm.warm_driver import WarmDriver
 
 _IMPORTED_BY_LAUNCHES = (
-    "dagkit.backends.spark.backend",
-    "dagkit.backends.spark.kept_java",
+    "dagkit.backends.spark.window.backend",
+    "dagkit.backends.spark.session.kept_java",
     "dagkit.cli.running.launch",
     "dagkit.cli.running.run_application",
     "pandas",
@@ -78,9 +78,9 @@ def serve(
 def _driver(machine: Machine, idle_seconds: float) -> "WarmDriver":
     for name in _IMPORTED_BY_LAUNCHES:
         import_module(name)
-    from dagkit.backends.spark.kept_workers import import_operators  # noqa: PLC0415 - only the driver needs Spark
-    from dagkit.backends.spark.session import use_java  # noqa: PLC0415 - as above
-    from dagkit.backends.spark.session_settings import users_settings  # noqa: PLC0415 - as above
+    from dagkit.backends.spark.session.kept_workers import import_operators  # noqa: PLC0415 - only the driver needs Spark
+    from dagkit.backends.spark.session.session import use_java  # noqa: PLC0415 - as above
+    from dagkit.backends.spark.session.session_settings import users_settings  # noqa: PLC0415 - as above
     from dagkit.runs.warm.keeper import keep_spark  # noqa: PLC0415 - as above
     from dagkit.runs.warm.warm_driver import WarmDriver  # noqa: PLC0415 - as above
 

@@ -6,7 +6,7 @@ from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
-from dagkit.engine.changes.requests import Refused, SetValue
+from dagkit.engine.parts.requests import Refused, SetValue
 from dagkit.errors import ApplicationFaults, ChangeRefused
 
 

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.compiler import Compilation
-from dagkit.engine.reports.run_events import PlanDiffers
-from dagkit.engine.reports.snapshot import bytes_of, document_in
+from dagkit.engine.record.run_events import PlanDiffers
+from dagkit.engine.record.snapshot import bytes_of, document_in
 from dagkit.graph import Node
 from dagkit.ground.urls import is_url, shown
 from dagkit.ledger import StoreError

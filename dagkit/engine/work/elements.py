@@ -10,12 +10,12 @@ from pydantic import JsonValue
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import SplittableOperator, is_placed, is_sourced, work_port
-from dagkit.engine.address import Address, SourceKey
-from dagkit.engine.codec import JsonCodec
-from dagkit.engine.entrances import code_of, made_by
+from dagkit.engine.program.address import Address, SourceKey
+from dagkit.engine.program.codec import JsonCodec
+from dagkit.engine.program.entrances import code_of, made_by
 from dagkit.engine.program.program import Program
-from dagkit.engine.restrictions import KEPT_SHARES, Restrictions, divided_at, intervals
 from dagkit.engine.work.item import Number, WorkItem, name_of
+from dagkit.engine.work.restrictions import KEPT_SHARES, Restrictions, divided_at, intervals
 from dagkit.engine.work.split import Pieces
 from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import (

@@ -13,7 +13,7 @@ from dagkit.api.operators import Operator, batch_handler_of, handler_name, handl
 from dagkit.api.ports import input_ports
 from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.api.tagged import Unwritable
-from dagkit.engine.entrances import note, noting
+from dagkit.engine.program.entrances import note, noting
 from dagkit.engine.program.program import Keying
 from dagkit.errors import RunFailure, Scene
 from dagkit.schema import Bindings, arguments_of_class

@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from dagkit.api.files import AdoptsFiles
 from dagkit.compiler import Compilation
-from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.checkpoint.journal import Journal
+from dagkit.engine.inputs.discoveries import Discovery
+from dagkit.engine.record.journal import Journal
 from dagkit.engine.worker.instances import saved
 from dagkit.errors import RunFailure
 from dagkit.ground.urls import shown

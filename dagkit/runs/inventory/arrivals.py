@@ -8,9 +8,9 @@ from typing import Self
 
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
-from dagkit.engine.address import Address
-from dagkit.engine.facts import Decided
-from dagkit.engine.history.history import own_windows
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Decided
+from dagkit.engine.record.history import own_windows
 from dagkit.ground.urls import is_url, local_path, resolved
 from dagkit.ledger import Ledger
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.history.work_history import untaken
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.work_history import untaken
 from dagkit.ledger import Ledger
 from dagkit.runs.inventory.arrivals import Noted, path_of
 from dagkit.runs.inventory.readings import sources_in

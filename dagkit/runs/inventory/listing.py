@@ -11,11 +11,11 @@ from dagkit.api.files import ExplainsFiles, FileState
 from dagkit.api.operators import Operator
 from dagkit.compiler import Compilation
 from dagkit.compiler.rules.file_rules import items_into
-from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.journal import stored_in
-from dagkit.engine.history.history import newest_checkpoint
+from dagkit.engine.parts.running_plan import RunningPlan
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.record.journal import stored_in
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.ledger import DatasetKind, Ledger
 from dagkit.runs.inventory.arrivals import arrivals, is_folder, is_there

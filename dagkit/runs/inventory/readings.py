@@ -8,8 +8,8 @@ from typing import Any
 
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
-from dagkit.engine.address import Address
-from dagkit.engine.history.history import OwnWindow, is_named, own_windows
+from dagkit.engine.program.address import Address
+from dagkit.engine.record.history import OwnWindow, is_named, own_windows
 from dagkit.ledger import AddData, Chain, DatasetKind, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical

@@ -86,8 +86,8 @@ def in_child(closed: Sequence[Closable]) -> Iterator[None]:
 
 def keep_spark(machine: Machine, connection: socket.socket) -> None:
     """Start Spark, and keep it until the connection is closed; tidy after each launch."""
-    from dagkit.backends.spark.daemon import KEPT  # noqa: PLC0415 - only the child uses Spark
-    from dagkit.backends.spark.kept_java import KeptJava  # noqa: PLC0415 - as above
+    from dagkit.backends.spark.session.kept_java import KeptJava  # noqa: PLC0415 - as above
+    from dagkit.backends.spark.window.daemon import KEPT  # noqa: PLC0415 - only the child uses Spark
 
     os.environ[KEPT] = "1"
     try:

@@ -11,13 +11,13 @@ from dagkit.cli.running import launch_progress
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import compile_application
-from dagkit.engine.reports.run_events import Draining, Starting
-from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.record.run_events import Draining, Starting
+from dagkit.engine.record.run_picture import RunPicture
 from dagkit.observers.run_text import own_picture
 from tests.cli.on_terminal import on_terminal
 from tests.engine.cast import numbers_collected
-from tests.engine.reports.launches import SetClock, first_snapshot
-from tests.engine.reports.test_run_picture import WINDOW
+from tests.engine.record.launches import SetClock, first_snapshot
+from tests.engine.record.test_run_picture import WINDOW
 
 ROOT = Path(__file__).parents[3]
 HEADER = "partitions  received/s"
@@ -25,7 +25,7 @@ ON_A_TERMINAL = """
 import sys
 from dagkit.cli.running.launch_progress import live_table
 from dagkit.compiler import compile_application
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.run_events import Committed
 from dagkit.launching import Machine, launch_compiled
 from tests.engine.cast import numbers_collected
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.checkpoint.whole_files import refuse_shared
 from dagkit.engine.files.checks import refuse_unseen, when_began
 from dagkit.engine.files.pieces import look_at
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import RunEvent
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import RunEvent
+from dagkit.engine.record.whole_files import refuse_shared
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from dagkit.errors import RunFailure
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
-from tests.engine.changes.cast import chained
 from tests.engine.files.cast import Notes, Unfinished, part, staging
+from tests.engine.parts.cast import chained
 from tests.old_files import aged
 
 

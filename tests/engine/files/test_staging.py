@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files import staging as staging_module
 from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.publish import (
@@ -22,6 +21,7 @@ from dagkit.engine.files.publish import (
     sweep_windows,
 )
 from dagkit.engine.files.staging import Part, StagingPlace
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.errors import RunFailure
 from tests.engine.cast import files_in
 from tests.engine.files.cast import part, staging

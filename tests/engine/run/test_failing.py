@@ -28,13 +28,13 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.engine.codec import ItemUnwritable
-from dagkit.engine.entrances import code_of, operator_of
-from dagkit.engine.failures import Failure, OperatorFailed, failure_of, spot_of
 from dagkit.engine.files.staging import StagingPlace, staging_failed
-from dagkit.engine.points import Point
+from dagkit.engine.program.codec import ItemUnwritable
+from dagkit.engine.program.entrances import code_of, operator_of
+from dagkit.engine.program.failures import Failure, OperatorFailed, failure_of, spot_of
+from dagkit.engine.program.points import Point
 from dagkit.engine.program.program import Keying
-from dagkit.engine.reports.run_events import Failed, RunEvent
+from dagkit.engine.record.run_events import Failed, RunEvent
 from dagkit.engine.worker.instances import receiver
 from dagkit.errors import DagkitError, InputUnreadable, RunFailure
 from dagkit.ledger import Ledger, StoreError

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from dagkit import InputPort, Operator, OutputPort, SplittableOperator
 from dagkit.api.running import Context
 from dagkit.api.secrets import MASK
-from dagkit.engine.failures import CodecFailed, failed_within
 from dagkit.engine.files.staging import staging_failed
-from dagkit.engine.masking import Masking
-from dagkit.engine.reports.run_events import Committed, Failed, RunEvent
+from dagkit.engine.program.failures import CodecFailed, failed_within
+from dagkit.engine.program.masking import Masking
+from dagkit.engine.record.run_events import Committed, Failed, RunEvent
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.errors import InputUnreadable, RunFailure
 from dagkit.ranges import OffsetRange, RestrictionTracker

@@ -8,10 +8,10 @@ import pytest
 
 from dagkit import InputPort, OutputPort, SplittableOperator, State
 from dagkit.api.running import Until
-from dagkit.engine.changes.requests import GiveUp, Retry, reply_to, withdraw
-from dagkit.engine.history.history import history
-from dagkit.engine.history.work_history import listed_work
-from dagkit.engine.points import Point
+from dagkit.engine.parts.requests import GiveUp, Retry, reply_to, withdraw
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
+from dagkit.engine.record.work_history import listed_work
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OffsetRange, RestrictionTracker

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from dagkit import InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Committed, Failed, RunEvent, Started
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, Failed, RunEvent, Started
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import DagkitError, RunFailure

@@ -11,16 +11,21 @@ from pydantic import TypeAdapter
 from dagkit.api.running import Until
 from dagkit.api.stats import WorkProgress
 from dagkit.compiler import compile_application
-from dagkit.engine.address import Address
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
-from dagkit.engine.points import Point
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Committed, Measured, RunEvent
-from dagkit.engine.restrictions import KEPT_SHARES, SHARES, divided_at, intervals
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
+from dagkit.engine.record.run_events import Committed, Measured, RunEvent
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.restrictions import (
+    KEPT_SHARES,
+    SHARES,
+    divided_at,
+    intervals,
+)
 from dagkit.engine.work.schedule import Scheduler
 from dagkit.engine.work.window_size import WindowSizer
 from dagkit.errors import RunFailure

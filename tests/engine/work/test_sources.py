@@ -29,11 +29,11 @@ from dagkit import (
     StatsListener,
 )
 from dagkit.cli.group import main
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.work_records import work_recorded
-from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.history.backlogs import recorded
-from dagkit.engine.points import Point
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.backlogs import recorded
+from dagkit.engine.record.work_records import work_recorded
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.record import LISTED, Extent, WorkRecord
 from dagkit.engine.work.waiting import Waiting

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Alone
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import EventTime

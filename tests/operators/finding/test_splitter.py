@@ -17,8 +17,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 import dagkit_operators.finding.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import InputRefused
-from dagkit.engine.reports.run_events import Committed, Found, RunEvent, Started
+from dagkit.engine.program.failures import InputRefused
+from dagkit.engine.record.run_events import Committed, Found, RunEvent, Started
 from dagkit.errors import InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock

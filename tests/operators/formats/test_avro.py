@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from dagkit import Block
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import AvroBroken, AvroReader, AvroReaderContext, FileChanged, FileSplitterInput, value
 from dagkit_operators.filesystem.access import BadFile

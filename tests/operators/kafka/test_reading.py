@@ -11,7 +11,7 @@ import pytest
 
 from dagkit import ApplicationFaults, OperatorContext, StatelessPartitioner, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from dagkit import OperatorContext, StatelessPartitioner
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, KafkaReader, KafkaSplitter, KafkaWriter, Map
 from dagkit_operators.kafka.client import confluent

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from apps.message_ingest.app import MessageIngest
 from dagkit import Until
 from dagkit.api.outage import present_outages
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.testing import Alone, Crash, CrashAfter
 from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths

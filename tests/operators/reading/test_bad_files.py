@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.changes.requests import GiveUp, Retry, reply_to
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.history.work_history import listed_work
-from dagkit.engine.points import Point
+from dagkit.engine.parts.requests import GiveUp, Retry, reply_to
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.work_history import listed_work
 from dagkit.errors import InputUnreadable
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter

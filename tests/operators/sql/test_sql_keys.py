@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from dagkit import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Items, Map, SqlWriter
 from dagkit_operators.sql import writer

@@ -15,7 +15,7 @@ from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import ForgetFile, ask
+from dagkit.engine.parts.requests import ForgetFile, ask
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
 from dagkit.ground.patterns import is_whole, refusal

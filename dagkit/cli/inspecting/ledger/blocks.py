@@ -13,11 +13,11 @@ from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.journal import stored_at
-from dagkit.engine.checkpoint.row_account import OperatorRows
-from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
 from dagkit.engine.files.staging import by_file, in_order
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.journal import stored_at
+from dagkit.engine.record.row_account import OperatorRows
+from dagkit.engine.record.stored_checkpoint import CheckpointReader
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
 from dagkit.ledger import BlockNotFound, Chain, ExecuteTransform, Fault, Ledger, LedgerError, Record

@@ -9,7 +9,7 @@ from click.exceptions import Exit
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path, report_unborn
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger

@@ -11,7 +11,7 @@ import rich_click as click
 from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import GiveUp, OnWork, Retry, ask
+from dagkit.engine.parts.requests import GiveUp, OnWork, Retry, ask
 from dagkit.errors import printable
 from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
