@@ -16,15 +16,9 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagkit.backends.spark.window.preflight import (
-    Answers,
-    check,
-    check_more,
-    fits,
-    workers_unprepared,
-)
+from dagkit.backends.spark.window.preflight import Answers, check, check_more, fits, workers_unprepared
 from dagkit.backends.spark.window.worker_facts import Facts, Visit
-from dagkit.native_libraries import own_platform
+from dagkit.ground.native_libraries import own_platform
 from dagkit_operators import about
 from hatch_build import MISSING, can_compile
 from tests.backends.test_spark_cluster import NEEDED, without_dagkit

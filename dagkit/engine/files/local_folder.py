@@ -13,7 +13,7 @@ from typing import BinaryIO, ClassVar
 
 from dagkit.engine.files.folder import Folder, checked
 from dagkit.engine.files.pieces import BUFFER_BYTES, Piece, copy_name, file_unplaced, is_in_place, pour, remove
-from dagkit.urls import as_text, is_url, local_path
+from dagkit.ground.urls import as_text, is_url, local_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from dagkit.engine.files.folder import Folder, checked
 from dagkit.engine.files.pieces import BUFFER_BYTES, Piece, copy_name, file_unplaced, is_in_place, pour, remove
-from dagkit.urls import below, resolved
+from dagkit.ground.urls import below, resolved
 
 OBJECT_STORES = frozenset(
     ["s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "adl", "wasb", "wasbs", "oss", "oci", "cos", "r2"]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
 from dagkit.engine.parts.in_flight import InFlightWindows
 from dagkit.engine.parts.notify import EventPublisher
@@ -19,6 +18,7 @@ from dagkit.engine.record.journal import Journal
 from dagkit.engine.record.run_events import Observer
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Backend
+from dagkit.ground.clock import SystemClock, Timer
 from dagkit.ledger import Ledger
 
 

@@ -26,24 +26,28 @@ class Pace:
     """The positions that a launch has read, over time. The time in which no window runs does not count."""
 
     _read: int = 0
-    _began: datetime | None = None
-    """The beginning of the time that counts, moved by the time that does not."""
+    _began: tuple[datetime, int] | None = None
+    """The beginning of the time that counts, moved by the time that does not, and what had been read then."""
     _samples: deque[tuple[datetime, int]] = field(default_factory=deque)
     """Times and positions of the last half minute, and one older sample."""
 
     def resume(self, at: datetime) -> None:
         """Note that a window begins after a time in which none ran."""
         idle = timedelta() if not self._samples else max(timedelta(), at - self._samples[-1][0])
-        self._began = at if self._began is None else self._began + idle
+        self._began = (at, self._read) if self._began is None else (self._began[0] + idle, self._began[1])
         self._samples = deque((sampled + idle, read) for sampled, read in self._samples) or deque([(at, self._read)])
+
+    def report(self, at: datetime, read: int) -> None:
+        """Note how much slots report to have read. The time before the first report is that of starting workers."""
+        if self._read:
+            self.add(at, read)
+        else:
+            self._read, self._began, self._samples = read, (at, read), deque([(at, read)])
 
     def add(self, at: datetime, read: int) -> None:
         """Note how much is read at a time. It never falls: an attempt that failed had read it."""
         if self._began is None:
             self.resume(at)
-        if not (read or self._read):  # until a slot begins, workers may be starting
-            self._began, self._samples = at, deque([(at, 0)])
-            return
         self._read = max(self._read, read)
         self._samples.append((at, self._read))
         while len(self._samples) > 1 and self._samples[1][0] <= at - USUALLY:
@@ -67,8 +71,9 @@ class Pace:
         yield self._since(LATELY)
         yield self._since(USUALLY)
         if self._began is not None and self._samples:
-            seconds = (self._samples[-1][0] - self._began).total_seconds()
-            yield self._read / seconds if seconds > 0 else None
+            began, before = self._began
+            seconds = (self._samples[-1][0] - began).total_seconds()
+            yield (self._read - before) / seconds if seconds > 0 else None
 
     def _since(self, period: timedelta) -> float | None:
         """The speed in this period before the last sample, at least since the sample before it; None if unknown."""

@@ -10,7 +10,6 @@ from dagkit.api.metrics import Counted, Metric
 from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
 from dagkit.api.stats import by_unit
-from dagkit.clock import Clock
 from dagkit.engine.program.facts import Scaled
 from dagkit.engine.record.pace import Pace
 from dagkit.engine.record.run_events import (
@@ -41,6 +40,7 @@ from dagkit.engine.record.snapshot import (
 )
 from dagkit.engine.record.statistics import AVERAGED, Lately
 from dagkit.errors import DagkitError
+from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
 
 MOST_REJECTED = 10
@@ -172,7 +172,7 @@ class RunPicture:
         in_flight = (window.model_copy(update={"done": done[window.window]}) for window in windows)
         self._set(working=tuple(event.work), in_flight=tuple(in_flight))
         if self._has_one_level:
-            self._pace.add(self.clock.now(), self._now.totals.positions + sum(self._now.done.values()))
+            self._pace.report(self.clock.now(), self._now.totals.positions + sum(self._now.done.values()))
         self._estimate()
 
     @property

@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 from dagkit.engine.program.differences import CHANGED, Change, applied, composed, difference
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.waiting import Waiting
-from dagkit.overlays import Overlay
+from dagkit.ground.overlays import Overlay
 
 EARLIER: Final = "earlier"
 """The member of a stored checkpoint that lists the blocks with its earlier parts, and the lengths of these."""

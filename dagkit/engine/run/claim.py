@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dagkit.engine.record.status_file import refuse_second
 from dagkit.engine.run.launch_record import keep_aside
+from dagkit.ground.urls import is_url
 from dagkit.ledger.stores import open_store
-from dagkit.urls import is_url
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """The errors of filesystems that cannot lock a folder, such as NFS."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.operating.log_text import as_text
+from dagkit.cli.operating.logs import as_text
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.observers import run_log

@@ -7,7 +7,7 @@ import pytest
 
 from dagkit.api.running import Until
 from dagkit.launching import launch
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 from tests.engine.cast import Desk
 from tests.engine.parts.test_requests import multiplied
 from tests.patience import within

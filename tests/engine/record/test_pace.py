@@ -15,6 +15,14 @@ def read(*samples: tuple[float, int]) -> Pace:
     return pace
 
 
+def test_the_time_before_slots_first_report_does_not_count():
+    pace = Pace()
+    pace.resume(NOON)
+    for seconds, positions in ((60, 50), (61, 150)):
+        pace.report(after(seconds), positions)
+    assert pace.time_for(600, after(61)) == TimeLeft(6, 6, 6)
+
+
 def after(seconds):
     return NOON + timedelta(seconds=seconds)
 
@@ -23,18 +31,14 @@ def after(seconds):
     ("samples", "left"),
     [
         ([], None),
-        ([(1, 0), (2, 0)], None),
         ([(1, 100)], TimeLeft(6, 6, 6)),
-        ([(60, 0), (61, 100)], TimeLeft(6, 6, 6)),  # workers were starting
         ([(10, 1000), (100, 1900)], TimeLeft(60, 31.579, 60)),
         ([*((n, 100 * n) for n in range(1, 31)), *((n, 3000 + 200 * (n - 30)) for n in range(31, 36))],
          TimeLeft(5.143, 3, 5.25)),
     ],
     ids=[
         "nothing was read",
-        "no slot has begun",
         "at one speed",
-        "starting workers is left out",
         "a sample may be older than the period",
         "the last seconds were faster",
     ],

@@ -12,7 +12,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.audit.work_audit import Audit, Window
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import joined, overlaps, without
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 from tests.cases import cases
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk, faults_in, is_complete
 

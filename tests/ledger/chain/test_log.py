@@ -8,10 +8,10 @@ import pytest
 from dagkit.ledger import ChainBroken, Ledger, SequenceTaken, VersionUnreadable
 from dagkit.ledger.audit.orphans import sweep
 from dagkit.ledger.chain.log import Found, Log
-from dagkit.ledger.exchange.prefixes import copy_chain
 from dagkit.ledger.format.faults import Fault, StoreError
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import MemoryStore
+from dagkit.runs.restarting import copy_chain
 from tests.ledger.desk import SPLITTER, Desk, code_of, fault_of, remark
 
 
