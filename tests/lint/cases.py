@@ -14,36 +14,37 @@ WRITING, SLICES = "operators/writing/test_file_output.py::", "operators/writing/
 PARTS, BAD = "operators/writing/test_part_writer.py::", "operators/test_bad_input.py::"
 MESSAGES, QUEUES = "operators/test_bad_messages.py::", "operators/queues/test_on_rabbitmq.py::"
 SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing.py::"
+POLICY = "operators/finding/test_file_policy.py::"
 SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
 
 MALHAR = {
     "FileSplitterInputTest": {
         "testFileMetadata": f"{FINDING}test_file_metadata",
-        "testScannerFilterForDuplicates": f"{FINDING}test_scanner_filter_for_duplicates",
-        "testBlockMetadataNoSplit": f"{FINDING}test_block_metadata_no_split",
-        "testBlockMetadataWithSplit": f"{FINDING}test_block_metadata_with_split",
+        "testScannerFilterForDuplicates": f"{FINDING}test_file_metadata",
+        "testBlockMetadataNoSplit": f"{FINDING}test_file_metadata",
+        "testBlockMetadataWithSplit": f"{FINDING}test_blocks_threshold",
         "testIdempotency": f"{FINDING}test_idempotency",
         "testTimeScan": f"{FINDING}test_time_scan",
         "testTrigger": f"{FINDING}test_trigger",
         "testBlocksThreshold": f"{FINDING}test_blocks_threshold",
         "testIdempotencyWithBlocksThreshold": f"{FINDING}test_idempotency_with_blocks_threshold",
-        "testFirstWindowAfterRecovery": f"{FINDING}test_first_window_after_recovery",
-        "testRecoveryOfPartialFile": f"{FINDING}test_recovery_of_partial_file",
+        "testFirstWindowAfterRecovery": f"{POLICY}test_what_is_new_or_has_changed_is_read_once",
+        "testRecoveryOfPartialFile": f"{FINDING}test_idempotency_with_blocks_threshold",
         "testRecursive": f"{FINDING}test_recursive",
-        "testSingleFile": f"{FINDING}test_single_file",
-        "testRecoveryOfBlockMetadataIterator": f"{FINDING}test_recovery_of_block_metadata_iterator",
+        "testSingleFile": f"{SPLITTER}test_blocks_lie_end_to_end_and_the_last_says_so",
+        "testRecoveryOfBlockMetadataIterator": f"{FINDING}test_idempotency_with_blocks_threshold",
         "testFileModificationTest": f"{FINDING}test_file_modification_test",
         "testMultipleNestedInput": f"{FINDING}test_multiple_nested_input",
         "testEmptyDirCopy": f"{FINDING}test_empty_dir_copy",
     },
     "FileSplitterBaseTest": {
         "testFileMetadata": f"{FINDING}test_base_file_metadata",
-        "testBlockMetadataNoSplit": f"{FINDING}test_base_block_metadata_no_split",
-        "testBlockMetadataWithSplit": f"{FINDING}test_base_block_metadata_with_split",
+        "testBlockMetadataNoSplit": f"{FINDING}test_base_file_metadata",
+        "testBlockMetadataWithSplit": f"{FINDING}test_base_blocks_threshold",
         "testBlocksThreshold": f"{FINDING}test_base_blocks_threshold",
         "testSplitterInApp": f"{FINDING}test_base_splitter_in_app",
     },
-    "FileSplitterTest": {"all, with lines of two lengths": f"{FINDING}test_lines_of_two_lengths"},
+    "FileSplitterTest": {"all, with lines of two lengths": f"{FINDING}test_idempotency_with_blocks_threshold"},
     "AbstractBlockReaderTest": {
         "testAdjustedCount": "scaling/test_apex.py::test_adjusted_count",
         "testProcessStatsForPartitionCount": f"{FOLLOWER}test_process_stats_for_partition_count",
