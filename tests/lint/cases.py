@@ -14,7 +14,7 @@ WRITING, SLICES = "operators/writing/test_file_output.py::", "operators/writing/
 PARTS, BAD = "operators/writing/test_part_writer.py::", "operators/test_bad_input.py::"
 MESSAGES, QUEUES = "operators/test_bad_messages.py::", "operators/queues/test_on_rabbitmq.py::"
 SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing.py::"
-POLICY = "operators/finding/test_file_policy.py::"
+POLICY, READS = "operators/finding/test_file_policy.py::", "operators/kafka/test_reading.py::"
 SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
 
 MALHAR = {
@@ -146,20 +146,24 @@ BAD_INPUT = {
     },
     "messages and tables": {
         "a topic that is not there": f"{MESSAGES}test_a_topic_that_is_not_there",
-        "refused credentials": f"{MESSAGES}test_credentials_that_are_refused",
+        "refused credentials": f"{READS}test_refused_credentials_end_the_launch_and_the_password_is_not_shown",
         "refused credentials of a queue": f"{QUEUES}test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown",
         "refused credentials of a database": f"{SQL}test_a_database_that_refuses_is_named_and_no_secret_is",
         "offsets that retention removed": f"{MESSAGES}test_offsets_that_were_removed_before_they_were_read",
-        "a partition that is added": f"{MESSAGES}test_a_partition_that_is_added",
+        "a partition that is added": (
+            f"{READS}test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partitions"
+        ),
         "a record that its decoder refuses": f"{MESSAGES}test_a_message_that_its_decoder_refuses",
         "a message that is no path": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
         "a path that is not there": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
-        "a table whose columns changed": f"{MESSAGES}test_a_table_whose_columns_changed",
-        "the same while it is written": f"{MESSAGES}test_a_database_at_the_commit[has other columns]",
+        "a table whose columns changed": "operators/sql/test_sql_reader.py::test_a_table_that_does_not_fit_is_named",
+        "the same while it is written": (
+            f"{SQL}test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued"
+        ),
         "a database that is full": f"{SQL}test_a_database_that_is_full_is_waited_for",
         "the same of PostgreSQL": f"{SQL}test_a_postgres_whose_disk_is_full_is_waited_for",
-        "a database that is down at the commit": f"{MESSAGES}test_a_database_at_the_commit[goes down]",
-        "a row that the table refuses": f"{MESSAGES}test_a_database_at_the_commit[refuses a row]",
+        "a database that is down at the commit": f"{SQL}test_a_server_that_dies_is_waited_for",
+        "a row that the table refuses": f"{SQL}test_a_row_that_the_table_refuses_is_named",
         "a commit whose answer was lost": f"{SQL}test_a_commit_whose_answer_is_lost_counts_once",
         "the same of Kafka": f"{KAFKA}test_commits_whose_answers_are_lost_are_found_by_the_same_launch",
         "a transaction that another producer fenced": f"{MESSAGES}test_a_transaction_that_another_producer_fenced",
@@ -169,9 +173,7 @@ BAD_INPUT = {
         "a file of SQLite that is not there": (
             "operators/sql/test_sql_reader.py::test_a_file_that_is_not_there_is_reported_and_not_created"
         ),
-        "a broker that does not answer": (
-            "operators/kafka/test_reading.py::test_a_launch_waits_for_a_broker_that_does_not_answer"
-        ),
+        "a broker that does not answer": f"{READS}test_a_launch_waits_for_a_broker_that_does_not_answer",
     },
 }
 LISTS = {**MALHAR, **DEFECTS, **BAD_INPUT}
