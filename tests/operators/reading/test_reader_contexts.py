@@ -16,10 +16,7 @@ from dagkit_operators import (
     FixedBytesReaderContext,
     FixedLengthReader,
     FSSliceReader,
-    Items,
     LineReader,
-    MatchFiles,
-    PartWriter,
     ReadFiles,
     Record,
     RecordReader,
@@ -267,15 +264,12 @@ def test_what_a_context_rejects_goes_the_same_way(tmp_path):
         Alone(operator, connected=["messages"]).work(block)
 
 
-def test_a_property_of_lines_is_one_property_wherever_it_is_set():
+def test_a_property_of_lines_is_one_property_and_two_values_or_one_that_the_context_would_ignore_are_a_fault():
     here, there = LineReader(delimiter=";"), LineReader(reader_context=ReadAheadLineReaderContext(delimiter=";"))
     assert (here.delimiter, here.reader_context.delimiter) == (there.delimiter, there.reader_context.delimiter)
     assert here.delimiter == ";"
     again = here.configured({"delimiter": "|"})
     assert (again.delimiter, again.reader_context.delimiter) == ("|", "|")
-
-
-def test_two_values_for_one_property_or_one_that_the_context_would_ignore_are_a_fault():
     (fault,) = LineReader(delimiter=";", reader_context=ReadAheadLineReaderContext(delimiter="|")).faults
     both = "delimiter is ';', and reader_context.delimiter is '|'"
     assert fault.message == f"{both}: they are one property, so set delimiter alone"
@@ -370,17 +364,6 @@ def test_a_property_of_a_context_is_set_by_configuration(reader, properties, out
 def test_contexts_that_do_not_fit_do_not_compile(reader, properties, fault, tmp_path):
     with pytest.raises(ApplicationFaults, match=fault):
         run(tmp_path, reader, **properties)
-
-
-def test_files_that_were_found_are_read_with_any_context(tmp_path):
-    def populate_dag(dag: Dag, conf: Config) -> None:
-        places = dag.add_operator("Places", Items[str](items=(str(written(tmp_path, "abcdefgh;ijk")),)))
-        read = ReadFiles[str](reader_context=FixedBytesReaderContext(length=5), parse=bytes.decode)
-        found = places >> dag.add_operator("Match", MatchFiles()) >> dag.add_operator("Read", read)
-        found >> dag.add_operator("Write", PartWriter(file_path=str(tmp_path / "out"), format=str))
-
-    Rehearsal(populate_dag, {f"dt.operator.{CONTEXT}.length": "8"}).run()
-    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["abcdefgh\n;ijk\n"]
 
 
 def test_an_application_opens_a_file_of_ten_blocks_once(opened, tmp_path):

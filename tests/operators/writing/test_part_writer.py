@@ -62,13 +62,10 @@ def test_no_item_is_lost_between_the_streaming_windows_of_an_application_window(
     assert (gzip.decompress(content) if compression == "gzip" else content) == b"1\n2\n3\n4\n"
 
 
-def test_a_part_is_finished_when_it_is_so_many_windows_old():
+def test_a_part_is_finished_when_it_is_so_many_windows_old_and_one_that_was_full_leaves_its_age_to_no_other():
     at_work = after_windows(parts(rotation_windows=2), (["a"], [], ["b"], [], [], ["c"]), restarts=True)
     assert at_work.written() == {"0.0": b"a\n", "0.1": b"b\n", "0.2": b"c\n"}
     assert at_work.operator.parts == {"": OpenPart(number=2, length=2, count=1, windows=1, begun=6)}
-
-
-def test_a_part_that_was_full_before_leaves_its_age_to_no_other():
     at_work = after_windows(parts(rotation_windows=2, max_length=1), (["a"], ["", "b", ""]))
     assert at_work.written() == {"0.0": b"a\n", "0.1": b"\nb\n", "0.2": b"\n"}
     assert at_work.operator.parts == {"": OpenPart(number=2, length=1, count=1, windows=1, begun=2)}
@@ -158,14 +155,9 @@ def test_a_name_that_does_not_distinguish_parts_or_is_not_of_bounded_numbers_is_
     assert (fault.path, problem in fault.message) == ("file_name", True), fault.message
 
 
-@pytest.mark.parametrize(
-    "name", ["{partition:032}-{number:x}", "{{{partition}}}-{number:02d}", "{partition:8}/{number}"]
-)
-def test_a_name_may_have_widths_and_braces(name):
-    assert parts(name).faults == ()
-
-
-def test_braces_that_are_written_twice_name_no_window():
+def test_a_name_may_have_widths_and_braces_and_braces_that_are_written_twice_name_no_window():
+    for name in ("{partition:032}-{number:x}", "{{{partition}}}-{number:02d}", "{partition:8}/{number}"):
+        assert parts(name).faults == ()
     at_work = Alone(parts("{{window}}-{partition}-{number}"))
     at_work.send("a")
     assert at_work.written() == {"{window}-0-0": b"a\n"}
