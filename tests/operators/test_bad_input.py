@@ -9,7 +9,6 @@ import lzma
 import os
 import re
 import socket
-import sys
 from pathlib import Path
 
 import fastavro
@@ -20,7 +19,7 @@ import zstandard
 from click.testing import CliRunner
 
 from dagkit.cli import main
-from tests.processes import run_program
+from tests.operators.ways import files_of_at_most
 
 APPLICATION = """
 import os
@@ -302,17 +301,7 @@ def test_a_pattern_that_backtracks_takes_no_longer(folder):
     assert "[property-invalid]" in launch("LineReader()", *REFERENCE, "-D", f"{pattern}(?!b)")
 
 
-FULL = """
-import resource, signal, sys
-from dagkit.cli import main
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-main(["launch", "app.py", "--once", "--no-sync", "--reference"])
-"""
-
-
 @pytest.mark.gate(1)
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("writer", "options", "file"),
     [
@@ -330,8 +319,9 @@ def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, opt
     text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(20_000))
     write(folder / "a.txt", text.encode())
     write_application("LineReader()", f'{writer}(file_path="out", {options})')
-    ended = run_program([sys.executable, "-c", FULL], check=False, seconds=120)
-    assert ended.returncode == 7, ended.stderr
+    with files_of_at_most(10_000):
+        ended = run(*REFERENCE)
+    assert ended.exit_code == 7, ended.stderr
     problem = "cannot be staged in the application's folder at byte [0-9]+: File too large; nothing of the window"
     assert re.search(f"out/{file} {problem}", ended.stderr)
     assert "[staging-failed]" in ended.stderr

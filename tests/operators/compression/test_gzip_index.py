@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from isal import isal_zlib
 
-from dagkit import Block, Config, Dag
+from dagkit import Block
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit_operators import (
@@ -36,6 +36,7 @@ from dagkit_operators.compression.opening import content_length_of
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding.splitting import Cut
 from tests.operators.reading.cast import read, written
+from tests.operators.ways import chain
 
 SLOW = pytest.mark.slow
 SPACING = 100_000
@@ -348,23 +349,20 @@ def test_blocks_of_a_content_have_places_of_their_own_in_the_file(content_length
 
 
 @pytest.mark.slow
-def test_an_application_keeps_the_index_beside_its_ledger(tmp_path):
-    path = written(tmp_path, gzip.compress(TEXT * 30, 1), "file.gz")
-
-    def populate_dag(dag: Dag, conf: Config) -> None:
-        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(path)]}, block_size=10_000_000))
-        find >> dag.add_operator("read", LineReader())
-
-    rehearsal = Rehearsal(populate_dag)
+def test_an_application_keeps_the_index_beside_its_ledger(file, monkeypatch):
+    for name, least in (("spacing", SPACING), ("shortest", 1000)):
+        monkeypatch.setitem(IndexFolder.__init__.__kwdefaults__, name, least)
+    scanner = {"files": [str(file)]}
+    find = FileSplitterInput(scanner=scanner, block_size=SIZE)
+    rehearsal = Rehearsal(chain(find=find, read=LineReader()))
 
     def blocks() -> int:
         """Run until all is read, and return the number of blocks so far."""
         rehearsal.run()
         rehearsal.run()  # the journal knows what the last run left
-        state = rehearsal.loop.run_state.journal.state_of("find")
-        return int(state["next_block_id"])
+        return int(rehearsal.loop.run_state.journal.state_of("find")["next_block_id"])
 
     assert blocks() == 1
     assert len(list(Path(rehearsal._folder, FOLDER).iterdir())) == 1
-    os.utime(path, (5, 5))
-    assert blocks() == 1 + -(-30 * len(TEXT) // 10_000_000)
+    os.utime(file, (5, 5))
+    assert blocks() == 1 + -(-len(TEXT) // SIZE)
