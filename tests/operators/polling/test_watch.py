@@ -148,7 +148,7 @@ def test_launches_send_what_is_new_since_the_last_one(tmp_path, partitions):
     assert [fault for fault in desk.faults() if "inf) is pending" not in str(fault)] == []
 
 
-@pytest.mark.gate(17)
+@pytest.mark.gate(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)

@@ -124,7 +124,7 @@ def steps_of(database, table, low=""):
     return KeySteps(key, (low, *ends))
 
 
-@pytest.mark.gate(4)
+@pytest.mark.gate(2)
 def test_every_split_of_a_range_gives_the_same_rows(database, table):
     filled(database, table)
     steps = steps_of(database, table)
