@@ -1,7 +1,7 @@
 """What a `SparkSink` writes with Spark is there once, wherever a run ends, and a function gets each window again."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from dagkit import Config, Dag
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
+from dagkit.launching import launch
 from dagkit.testing import CrashAfter, FakeClock
-from dagkit_operators import Map, SparkSink
+from dagkit_operators import Map, ParquetReader, SparkSink, SparkSource
 from dagkit_operators.tables.staged_rows import _entry_of
 from tests.backends.cast import chained
 from tests.backends.places import crashes
@@ -96,8 +98,8 @@ class Staged:
             yield bytes(_entry_of(table))
 
 
-def test_what_an_interrupted_write_left_is_overwritten(session, tmp_path):
-    sink = SparkSink(session, path=str(tmp_path), format="json")
+def test_what_an_interrupted_write_left_is_overwritten(spark, tmp_path):
+    sink = SparkSink(spark, path=str(tmp_path), format="json")
     folder = tmp_path / "writer=chain%2Fwrite.staged/window=7"
     folder.mkdir(parents=True)
     (folder / "part-00000.json").write_text('{"number": 1, "text": "half"}\n')
@@ -106,8 +108,32 @@ def test_what_an_interrupted_write_left_is_overwritten(session, tmp_path):
     for _ in range(2):
         system.apply(Staged((pa.table({"number": [1]}), pa.table({"text": ["b"], "number": [2]}))))
     assert (folder / "_SUCCESS").exists()
-    rows = session.read.json(str(tmp_path)).select("number", "text", "writer", "window").orderBy("number").collect()
+    rows = spark.read.json(str(tmp_path)).select("number", "text", "writer", "window").orderBy("number").collect()
     assert [tuple(row) for row in rows] == [(1, None, "chain/write.staged", 7), (2, "b", "chain/write.staged", 7)]
+
+
+@dataclass
+class Squared:
+    number: int
+    square: int
+
+
+def squares(session: SparkSession, out: str) -> Callable[[Dag, Config], None]:
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        source = dag.add_operator("Rows", SparkSource(session.range(1000)))
+        reader = dag.add_operator("Reader", ParquetReader())
+        square = dag.add_operator("Square", Map(lambda row: Squared(row["id"], row["id"] ** 2)))
+        sink = dag.add_operator("Sink", SparkSink(session, path=out, format="orc", record_type=Squared))
+        source >> reader >> square >> sink
+
+    return populate_dag
+
+
+def test_spark_writes_the_records_of_an_application(session, tmp_path):
+    out = str(tmp_path / "out")
+    launch(squares(session, out), spark=session, path=tmp_path / "app")
+    result = session.read.orc(out).selectExpr("count(*)", "sum(square)", "max(number)").collect()
+    assert [tuple(row) for row in result] == [(1000, sum(n * n for n in range(1000)), 999)]
 
 
 NOON = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)

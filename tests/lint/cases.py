@@ -13,6 +13,7 @@ FINDING, READING = "operators/finding/test_apex_cases.py::", "operators/reading/
 WRITING, SLICES = "operators/writing/test_file_output.py::", "operators/writing/test_slices.py::"
 PARTS, BAD = "operators/writing/test_part_writer.py::", "operators/test_bad_input.py::"
 MESSAGES, QUEUES = "operators/test_bad_messages.py::", "operators/queues/test_on_rabbitmq.py::"
+NAMES = "operators/test_names_of_bytes.py::"
 SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing.py::"
 POLICY, READS = "operators/finding/test_file_policy.py::", "operators/kafka/test_reading.py::"
 SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
@@ -42,7 +43,7 @@ MALHAR = {
         "testBlockMetadataNoSplit": f"{FINDING}test_base_file_metadata",
         "testBlockMetadataWithSplit": f"{FINDING}test_base_blocks_threshold",
         "testBlocksThreshold": f"{FINDING}test_base_blocks_threshold",
-        "testSplitterInApp": f"{FINDING}test_base_splitter_in_app",
+        "testSplitterInApp": f"{FINDING}test_base_blocks_threshold",
     },
     "FileSplitterTest": {"all, with lines of two lengths": f"{FINDING}test_idempotency_with_blocks_threshold"},
     "AbstractBlockReaderTest": {
@@ -131,7 +132,9 @@ BAD_INPUT = {
         "a FIFO or device in a folder": (
             "cli/inspecting/test_files.py::test_what_is_no_regular_file_is_listed_with_its_kind"
         ),
-        "a path with a newline, or that is not UTF-8": f"{BAD}test_names_with_newlines_and_of_other_bytes_are_read",
+        "a path with a newline, or that is not UTF-8": (
+            f"{NAMES}test_an_application_reads_such_files_and_its_ledger_proves_it"
+        ),
         "a full disk": f"{BAD}test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost",
         "a pattern that backtracks": f"{BAD}test_a_pattern_that_backtracks_takes_no_longer",
     },

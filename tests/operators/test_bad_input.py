@@ -261,14 +261,6 @@ def test_content_that_does_not_fit_is_named(name, content, reader, code, problem
     assert written() == []
 
 
-def test_names_with_newlines_and_of_other_bytes_are_read(folder):
-    write(folder / "a\nb.txt", b"1\n")
-    write(folder / os.fsdecode(b"\xff.txt"), b"2\n")
-    for _ in range(2):
-        assert launch("LineReader()") == ""
-        assert written() == ["1", "2"]
-
-
 @pytest.mark.parametrize("kind", ["a FIFO", "a character device", "a socket"])
 def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder):
     special = folder.with_name("special")

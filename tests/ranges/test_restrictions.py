@@ -61,11 +61,6 @@ def tail(log, *claims, stop=OFFSET_INFINITY):
     return made
 
 
-def test_claims_inside_are_granted_and_the_first_outside_is_refused():
-    work = tracker()
-    assert [work.try_claim(p) for p in (100, 150, 199, 200, 205)] == [True, True, True, False, False]
-
-
 @cases(
     "claims, fault, words",
     ("before the start", [90], ClaimBeforeStart, "claimed 90, before"),
@@ -102,14 +97,6 @@ def test_splits(whole, claims, fraction, at):
     expected = None if at is None else (OffsetRange(whole.start, at), OffsetRange(at, whole.stop))
     assert work.try_split(fraction) == expected
     assert work.current_restriction() == (expected[0] if expected else whole)
-
-
-def test_a_checkpoint_leaves_nothing_to_split():
-    work = tracker(WHOLE, 110)
-    assert work.try_split(0)
-    assert [work.try_split(f) for f in (0, 0.5, 1)] == [None] * 3
-    assert not work.try_claim(111)
-    work.check_done()
 
 
 def test_a_checkpoint_before_the_first_claim_leaves_no_work_at_all():

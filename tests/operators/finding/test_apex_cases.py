@@ -255,11 +255,6 @@ def test_base_blocks_threshold(tmp_path, files):
     assert (counts[-1], desk.faults()) == ((12, 72), [])
 
 
-def test_base_splitter_in_app(tmp_path, files):
-    loop = based(tmp_path, files, {"dt.operator.Splitter.prop.blocksThreshold": 4}).run()
-    assert (len(arrived(loop, "files")), loop.checkpoint.window) == (12, 3)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("point", list(Point))
 def test_base_blocks_are_the_same_wherever_a_launch_crashes(point, tmp_path, files):

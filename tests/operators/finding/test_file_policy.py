@@ -31,7 +31,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.filesystem import identities
 from dagkit_operators.filesystem.access import Found, looked_up, opened_here
-from dagkit_operators.filesystem.identities import Identities, has_identity
+from dagkit_operators.filesystem.identities import Identities
 from dagkit_operators.finding import match, splitter
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import KnownContents, StillChanging, settled_hash
@@ -340,17 +340,6 @@ def test_an_overwrite_between_the_edges_is_read_again(finder, folder):
     for at in (1000, 2000, 3000):
         write_between(folder, at)
         assert [found.look(), found.look()] == [["a.log"], []]
-
-
-def test_each_overwrite_between_the_edges_has_an_identity_of_its_own(folder):
-    alone, known = Alone(MatchFiles(continuously=True)), set()
-    for at in (1000, 2000, 3000):
-        write_between(folder, at)
-        alone.work(str(folder))
-        (info,) = alone.sent()
-        known.add(info.identity)
-        assert has_identity(info.path, info.identity)
-    assert len(known) == 3
 
 
 def test_an_overwrite_is_noticed_by_the_ends_where_asked(folder):
@@ -793,27 +782,6 @@ def test_empty_files_and_directories_are_not_taken_for_renamed(folder):
     (folder / "a.log").rename(folder / "b.log")
     (folder / "sub").rename(folder / "other")
     assert found.look() == ["b.log", "other"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("point", Point)
-def test_a_renamed_file_is_skipped_wherever_the_driver_is_killed(point, tmp_path):
-    write(tmp_path / "in" / "a.log", "one\n", at=1000)
-
-    def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(tmp_path / "in")]}
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner))
-        collected(dag, splitter.files_metadata_output, lambda info: info.file_name)
-
-    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
-    desk.crash(CrashAfter(point, 1))
-    write(tmp_path / "in" / "b.log", "two\n", at=1000)
-    desk.run()
-    (tmp_path / "in" / "a.log").rename(tmp_path / "in" / "a.1")
-    write(tmp_path / "in" / "c.log", "six\n", at=1000)
-    desk.crash(*(CrashAfter(point, window) for window in (2, 3)))
-    assert sorted(arrived(desk.run())) == ["a.log", "b.log", "c.log"]
-    assert desk.faults() == []
 
 
 LATER = 10**13

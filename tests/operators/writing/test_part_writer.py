@@ -24,15 +24,6 @@ def finished(at_work):
     return at_work.files["files"].finished
 
 
-@pytest.mark.parametrize(("limit", "written"), [(4, ["0\n1\n2\n", "3\n4\n5\n"]), (None, ["0\n1\n2\n3\n4\n5\n"])])
-def test_a_part_is_finished_when_it_is_longer_than_it_may_be(limit, written):
-    """The vector of Apex: at most 4 bytes, items of 2, so three of them in each part."""
-    at_work = Alone(parts(max_length=limit))
-    at_work.send(*map(str, range(6)))
-    assert at_work.written() == {f"0.{number}": text.encode() for number, text in enumerate(written)}
-    assert finished(at_work) == (set(at_work.written()) if limit else set())
-
-
 def test_rotate_sends_each_finished_part():
     """FSRecordCompactionOperatorTest.testRotate."""
     at_work = after_windows(parts(max_length=4, compression="gzip"), (["0", "1"], ["2", "3"]))
@@ -99,15 +90,6 @@ def test_many_at_once_are_written_as_one_by_one(texts, cuts, limit, restart):
     assert one_by_one.written() == at_once.written() == of_lines.written()
     assert one_by_one.state == at_once.state == of_lines.state or not texts
     assert b"".join(one_by_one.written().values()).decode() == "".join(f"{text}\n" for text in texts)
-
-
-def test_each_partition_has_parts_of_its_own():
-    written = {}
-    for partition in range(2):
-        at_work = Alone(PartWriter(file_path="output"), partition=partition, partitions=2)
-        at_work.send("a")
-        written |= at_work.written()
-    assert written == {"part-00000-00000": b"a\n", "part-00001-00000": b"a\n"}
 
 
 @pytest.mark.parametrize(
