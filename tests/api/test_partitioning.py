@@ -106,12 +106,9 @@ def test_keys_follow_load(owned, then):
     assert _owned(_defined(_keyed(owned), "in")) == then
 
 
-def test_a_loaded_partition_of_several_keys_is_split_by_key():
+def test_a_loaded_partition_of_several_keys_is_split_by_key_and_one_that_stays_is_the_very_same():
     loaded = Partition("op", {"in": PartitionKeys(3, frozenset({0, 3}))}, 1)
     assert _owned(_defined([loaded], "in")) == {A, D}
-
-
-def test_a_partition_that_stays_is_the_very_same():
     calm, loaded = _keyed({LEFT: 0, RIGHT: 1})
     again = _defined([calm, loaded], "in")
     assert again[0] is calm

@@ -271,15 +271,12 @@ def test_split_points_are_counted_behind_the_current_one():
     assert found == [(0, 81), (0, 81), (1, 81), (1, 41), (2, 41), (3, 41), (3, 41)]
 
 
-def test_split_points_left_are_unknown_unless_the_reader_says():
+def test_split_points_left_are_unknown_unless_the_reader_says_who_may_ask_the_tracker_meanwhile():
     tracker = after(OffsetRangeTracker(100, 400), 120, 140)
     assert tracker.split_points() == SplitPoints(1, None)
     tracker.set_split_points_unclaimed_callback(lambda stop: None)
     assert tracker.split_points() == SplitPoints(1, None)
     assert (after(FLOATS(), 12).split_points(), after(GROUPS(), b"\5").split_points()) == (SplitPoints(0, None),) * 2
-
-
-def test_the_reader_may_ask_the_tracker_while_it_is_asked():
     tracker = after(OffsetRangeTracker(100, 400), 120)
     tracker.set_split_points_unclaimed_callback(lambda stop: stop - tracker.position_at_fraction(0.5))
     assert tracker.split_points() == SplitPoints(0, 151)

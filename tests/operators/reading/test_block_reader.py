@@ -146,11 +146,8 @@ def test_a_file_that_was_rewritten_is_warned_of_and_read_as_it_is(tmp_path, capl
     assert caplog.messages == [f"{path} was changed after it was split; its block 0 is read as it is now"]
 
 
-def test_a_block_without_an_end_is_read_to_where_the_file_ends_now(tmp_path):
+def test_a_block_without_an_end_is_read_to_where_the_file_ends_now_and_files_behind_urls_too(tmp_path):
     assert read(LineReader(), Block(0, str(written(tmp_path, b"a\nb\n")), 2, OFFSET_INFINITY)) == ["b"]
-
-
-def test_files_behind_urls_are_read_too(tmp_path):
     fsspec.filesystem("memory").pipe_file("/reading/file", b"a\nb\nccc\n")
     for url in (written(tmp_path, b"a\nb\nccc\n").as_uri(), "memory://reading/file"):
         assert read(LineReader(), *(Block(n, url, 3 * n, 3 * n + 3) for n in range(2))) == ["a", "b", "ccc"]

@@ -81,10 +81,12 @@ def test_a_context_of_ten_lines_survives_every_split(most, tmp_path, monkeypatch
     assert proven.granted
 
 
-def test_a_context_that_finds_its_records_survives_every_cut(tmp_path):
+def test_a_context_that_finds_its_records_survives_every_cut_of_blocks_and_of_files_that_were_found(tmp_path):
     content = b">a>bcd>>e"
     proven = check_every_split_of(Reads(reader_context=Marked()), block_of(tmp_path, content))
     assert (proven.records, proven.cuts) == (4, len(content) - 1)
+    path = written(tmp_path, b"1:a,2:bc,3:def,")
+    assert check_every_split_of(ReadFiles(reader_context=Netstrings(), part_size=2), found(path)).records == 3
 
 
 def test_records_keep_their_positions(tmp_path):
@@ -121,11 +123,6 @@ class Found(Marked):
 def test_a_record_may_end_in_the_next_block_of_a_context_that_finds_its_first_record(context, tmp_path):
     blocks = blocks_of(written(tmp_path, b">a>bcd>e"), 4)
     assert read(Reads(reader_context=context), *blocks) == [b"a", b"bcd", b"e"]
-
-
-def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path):
-    path = written(tmp_path, b"1:a,2:bc,3:def,")
-    assert check_every_split_of(ReadFiles(reader_context=Netstrings(), part_size=2), found(path)).records == 3
 
 
 class Notes(LineReader):
