@@ -40,7 +40,7 @@ def two_files(home: Path) -> Desk:
     """Lines whose blocks take several windows each, so that most windows leave incomplete files."""
     for name in "ab":
         (home / "in").mkdir(exist_ok=True)
-        (path := home / "in" / name).write_text(some_lines(10, seed=ord(name)))
+        (path := home / "in" / name).write_text(some_lines(7, seed=ord(name)))
         aged(path)
     return Desk(home, lines_through_filter(home, block_size=128), backend=Hurried)
 

@@ -152,7 +152,7 @@ def test_a_marker_that_is_not_there_is_reported_with_its_block(codec, tmp_path):
 def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid(tmp_path):
     """The block whose marker is broken belongs to one stretch, and that one fails."""
     content, (_, second, *_) = with_a_broken_marker()
-    for cut in range(1, len(content)):
+    for cut in range(1, len(content), 3):
         with pytest.raises(AvroBroken, match=f"byte {second} "):
             read(content, tmp_path, cut)
 
