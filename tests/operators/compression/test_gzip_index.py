@@ -241,7 +241,7 @@ def test_a_damaged_index_is_not_used_and_a_part_of_the_content_is_not_read_as_by
     elsewhere = IndexFolder(str(tmp_path / "moved"), spacing=SPACING, shortest=1000)
     assert lines(second[:2], elsewhere) == lines(second[:2], IndexFolder(""))
     assert "cannot be read, and is not used: it is damaged" in caplog.text
-    with pytest.raises(CompressedBlock, match="it is a part of the content of a gzip file, and compression is none"):
+    with pytest.raises(RunFailure, match="it is a part of the content of a gzip file, and compression is none"):
         read(LineReader(compression="none"), second[1])
 
 
