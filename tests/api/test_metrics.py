@@ -39,7 +39,7 @@ def test_metrics_are_fields_methods_and_properties_those_of_bases_first_and_no_p
     assert metrics_of(type("Bare", (Operator,), {})()) == {}
 
 
-def test_a_field_begins_with_its_value_and_counts_for_one_operator():
+def test_metrics_of_one_operator_begin_with_their_value_and_avg_is_the_mean():
     operator = Derived()
     operator.process(1)
     operator.process(1)
@@ -48,6 +48,7 @@ def test_a_field_begins_with_its_value_and_counts_for_one_operator():
     assert (operator.configured({}).count, Derived().kept) == (0, [])
     start_over(operator)
     assert operator.count == 0
+    assert avg([1, 2, 6]) == 3
 
 
 class Odd(Operator):
@@ -74,10 +75,6 @@ def test_what_cannot_be_reported_is_named():
 )
 def test_metrics_of_all_partitions(partitions, told):
     assert aggregated(Derived(), None, 1, partitions) == told
-
-
-def test_avg_is_the_mean():
-    assert avg([1, 2, 6]) == 3
 
 
 class Aggregating(Base, MetricsAggregator):

@@ -107,14 +107,9 @@ def test_the_columns_of_parquet_files_are_those_of_the_dataframe(application, mo
     assert next(rows(application, only, operator="Parquet")) == {"length": 10}
 
 
-def test_of_several_operators_one_must_be_chosen(application):
-    with pytest.raises(RunFailure, match="choose one"):
-        list(rows(application))
+def test_of_several_operators_one_must_be_chosen_and_spark_prints_no_frames_above_that(application):
     with pytest.raises(RunFailure, match="no operator Txt has completed a file"):
         list(rows(application, operator="Txt"))
-
-
-def test_the_failure_that_spark_prints_has_no_frames_above_what_is_to_be_done(application):
     with pytest.raises(RunFailure, match="choose one") as raised:
         DagkitSource({"path": str(application)}).schema()
     printed = "".join(format_exception(raised.value))

@@ -1,5 +1,6 @@
 """Operators alone and in chains: the ways in which items reach them, and what happens to them while they run."""
 
+import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -111,3 +112,14 @@ def refused(code: str, text: str | None = None) -> Iterator[pytest.ExceptionInfo
     with pytest.raises(OperatorFailed, match=text) as raised:
         yield raised
     assert raised.value.code == code, raised.value
+
+
+@contextmanager
+def files_of_at_most(size):
+    """No file of this process can become longer while the block runs, as if the disk was full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -174,21 +174,15 @@ def test_of_files_as_in_the_last_scan_only_portions_with_changes_are_looked_up(v
     assert len(seen) == (len(there) - 1) * (2 if versions else 1)
 
 
-def test_a_file_that_vanished_before_it_was_split_is_passed_over(folder, caplog):
+def test_a_file_that_vanished_before_it_was_split_is_passed_over_and_one_that_changed_is_split_as_it_is(folder, caplog):
     split = Splitting(folder, blocks_threshold=1)
     split.window()
     (folder / "file01.txt").unlink()
-    assert split.names() == ["file02.txt"]
-    assert caplog.messages[0].endswith("file01.txt is gone, and was not split; it is skipped")
-
-
-def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder):
-    split = Splitting(folder, blocks_threshold=1)
-    split.window()
-    write(folder / "file01.txt", "x" * 15, at=100)
+    write(folder / "file02.txt", "x" * 15, at=100)
     (info,), (block,) = split.window()
-    assert (info.file_name, info.length, block.end) == ("file01.txt", 15, 15)
-    assert [split.counts()[0] for _ in range(12)] == [1] * 10 + [0, 0]
+    assert (info.file_name, info.length, block.end) == ("file02.txt", 15, 15)
+    assert caplog.messages[0].endswith("file01.txt is gone, and was not split; it is skipped")
+    assert [split.counts()[0] for _ in range(11)] == [1] * 9 + [0, 0]
 
 
 def test_a_pattern_where_a_path_is_wanted_is_reported_as_a_pattern(tmp_path):

@@ -158,7 +158,6 @@ def test_fixed_width_records(record_files):
 
 
 def test_missing_record_length():
-    """FSRecordReaderTest.testMissingRecordLength."""
     (fault,) = RecordReader(mode="fixed_width_record").faults
     assert fault.message.startswith("mode is 'fixed_width_record', and record_length is not set; set it to the bytes")
 
