@@ -295,7 +295,7 @@ def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(s
 
     def in_a_thread(before: str | None) -> tuple[str | None, str | None]:
         context.setLocalProperty(name, before)  # None takes it away
-        with backend._jobs.tagged():
+        with backend._jobs.tagged("a job"):
             meanwhile = context.getLocalProperty(name)
         return meanwhile, context.getLocalProperty(name)
 
@@ -303,6 +303,16 @@ def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(s
         assert pool.submit(in_a_thread, None).result(within(120)) == ("true", None)
         assert pool.submit(in_a_thread, "false").result(within(120)) == ("true", "false")
     backend.close()
+
+
+def test_a_job_carries_the_names_of_its_application_window_and_operators(spark):
+    with closing(SparkBackend(counting(1), spark)) as backend:
+        backend.run(WindowTask(7, sent(counting(1), ["a"]), isolated=True))
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    described = [jobs.apply(index).description() for index in range(jobs.size())]
+    name = counting(1).application
+    assert f"Some({name}: window 7, count, collect)" in {each.toString() for each in described}
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 
 def test_two_windows_run_at_the_same_time(opened):

@@ -50,6 +50,8 @@ from dagkit.engine.worker.protocol import Answer, Cores, Report, SlotState, Wind
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
 """The largest task that is sent in the closure. PySpark broadcasts any closure larger than a mebibyte, and keeps the
 file of that broadcast on the driver until Spark stops. The difference is room for the rest of the closure."""
+MOST_NAMED = 3
+"""How many operators the description of a job names."""
 LARGEST_SHARED_BYTES = 16 << 20
 """The largest input of a level that is sent as a whole to each slot. If it is larger, each slot gets only its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
@@ -102,7 +104,8 @@ class SparkBackend:
         if self._workers_are_here:
             return
         libraries = [folder.name for folder in own_folders()[1:]]
-        with spark_errors("Spark's workers do not answer", self.spark), self._jobs.tagged():
+        checking = self._jobs.tagged(f"{self.program.application}: check what workers have")
+        with spark_errors("Spark's workers do not answer", self.spark), checking:
             answers = ask(self.spark, self._cores.count().now, application_path, libraries)
         failed = [finding for finding in check(answers.facts) if not finding.ok]
         if failed:
@@ -147,7 +150,7 @@ class SparkBackend:
             with (
                 spark_errors("Spark failed while files were put in place", self.spark),
                 self._residents.away(),
-                self._jobs.tagged(),
+                self._jobs.tagged(f"{self.program.application}: put output files in place"),
             ):
                 as_job.run_as_job(self.spark)
 
@@ -194,18 +197,26 @@ class SparkBackend:
 
     def _stay(self, task: ResidentTask, slots: int) -> None:
         """Run the job of slots that stay, until they leave."""
-        with self._jobs.tagged():
+        with self._jobs.tagged(f"{self.program.application}: slots that stay between short windows"):
             _slots(self.spark, slots).mapPartitionsWithIndex(task).collect()
 
     def _in_job(self, task: LevelTask, files: LevelFiles, kept: Kept) -> list[bytes]:
         """Run a level as a job of its own."""
-        with self._residents.away(), self._jobs.tagged(), ExitStack() as run:
+        description = self._description(task.window.window_id, task.level)
+        with self._residents.away(), self._jobs.tagged(description), ExitStack() as run:
             job = LevelJob(self._closure(task, kept, run), files)
             return _slots(self.spark, self.program.slots_at(task.level)).mapPartitionsWithIndex(job).collect()
 
+    def _description(self, window_id: int, level: int | None = None) -> str:
+        """What a job is called on Spark's own page: `WordCount: window 12, Read, Split and 3 more`."""
+        stages = [stage for stage in self.program.stages if level in (None, stage.level)]
+        names = [name for stage in stages for name in stage.operators]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"{self.program.application}: window {window_id}, {', '.join(names[:MOST_NAMED])}{more}"
+
     def _in_frame(self, window: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
         """Run a window as one query of Spark SQL, and return its rows."""
-        with self._residents.away(), self._jobs.tagged(), ExitStack() as run:
+        with self._residents.away(), self._jobs.tagged(self._description(window.window_id)), ExitStack() as run:
             batches: list[pa.RecordBatch] = self._frame(window, given, kept, run).toArrow().to_batches()
             return batches
 
