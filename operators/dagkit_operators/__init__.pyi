@@ -1,6 +1,9 @@
 # The names of this package, each with the module that defines it. Type checkers and `__init__.py` read this list.
 
 from dagkit_operators.compression.codec import CompressionBroken as CompressionBroken
+from dagkit_operators.connectors.once_sink import Delivery as Delivery
+from dagkit_operators.connectors.once_sink import OnceSink as OnceSink
+from dagkit_operators.connectors.paged_source import PagedSource as PagedSource
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext as FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext as LineReaderContext
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext as ReadAheadLineReaderContext
