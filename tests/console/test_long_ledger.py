@@ -30,8 +30,7 @@ def test_what_the_page_shows_first_reads_few_blocks(long):
     before = blocks_read(long)
     overview(long, allows_control=False)
     assert len(windows(long, None, 10)["rows"]) == 10
-    found = Series(long).answer(None)
-    assert POINTS / 2 < len(found["at"]) <= POINTS + 1
+    assert POINTS / 2 < len(Series(long).answer(None)["at"]) <= POINTS + 1
     assert blocks_read(long) - before <= POINTS + 110
 
 
