@@ -1,6 +1,6 @@
-"""Amounts as text for people."""
+"""Amounts and tables as text for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 BYTE: Final = "byte"
@@ -40,3 +40,11 @@ def in_time(seconds: float) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 stage`, `2 stages`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def aligned(rows: Iterable[Sequence[str]], *, to_right: bool = False) -> str:
+    """Rows as text in columns; `to_right` aligns all but the first of them to the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pad = str.rjust if to_right else str.ljust
+    return "\n".join("  ".join([row[0].ljust(widths[0]), *map(pad, row[1:], widths[1:])]).rstrip() for row in rows)

@@ -4,7 +4,7 @@ import re
 from textwrap import dedent
 
 from dagkit.render import logical, physical, render
-from dagkit.render.mermaid import mermaid
+from dagkit.render.formats import mermaid
 from tests.render import samples
 
 BLOCKS = (
