@@ -24,12 +24,10 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.delays import first_of_delays, restored
 from dagkit.engine.record.history import Entry, application_chain, history, is_named, own_windows
-from dagkit.engine.record.piece_places import place_of
-from dagkit.engine.record.redistribute import redistribute_state, state_by_slot
+from dagkit.engine.record.redistribute import first_of_delays, redistribute_state, restored, state_by_slot
 from dagkit.engine.record.work_records import work_by_slot
-from dagkit.engine.record.written_file import discovered, stretches
+from dagkit.engine.record.written_file import discovered, place_of, stretches
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent

@@ -2,7 +2,7 @@
 
 from dagkit.console.run_folder import RunFolder, status_of
 from dagkit.console.window_answers import Row, row_of
-from dagkit.engine.record.window_pages import window_at
+from dagkit.engine.record.history import window_at
 
 
 def overview(folder: RunFolder, *, allows_control: bool) -> Row:

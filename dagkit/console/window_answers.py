@@ -11,7 +11,7 @@ from dagkit.console.run_folder import NOT_READ, RunFolder
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.window_pages import Window, block_of, stride, window_at, windows_between
+from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of

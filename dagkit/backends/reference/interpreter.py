@@ -31,12 +31,12 @@ from dagkit.engine.files.staging import Part, Staging
 from dagkit.engine.program.entrances import code_of, noting_item, operator_of
 from dagkit.engine.program.failures import WindowAbandoned, failure_of, spot_of
 from dagkit.engine.program.lower import keying_of, numbered, program_of
+from dagkit.engine.program.masking import masked_output
 from dagkit.engine.program.operator_output import captured
 from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.elements import Elements, elements_of
 from dagkit.engine.work.handover import SlotStanding
 from dagkit.engine.worker.instances import saved
-from dagkit.engine.worker.logged import output_of
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, Sample, WindowTask
 from dagkit.engine.worker.sliding import Panes, slider_name
@@ -175,7 +175,8 @@ class _Window:
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         try:
             names = {id(partition.operator): name}
-            with captured(output_of(self.task, self.program, names, takes_records=False)):
+            task = self.task
+            with captured(masked_output(task.log, self.program, task.window_id, names, takes_records=False)):
                 self._run(self.fused.graph.by_name[name], index, partition)
         except WindowAbandoned:
             partition.abandon(self.task.window_id)

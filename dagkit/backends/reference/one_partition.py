@@ -20,8 +20,8 @@ from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.entrances import code_of, failing_among, note
 from dagkit.engine.program.failures import WindowAbandoned
 from dagkit.engine.program.program import Keying
-from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live
+from dagkit.engine.worker.lifecycle import ReportedFinalizer
 from dagkit.engine.worker.tracing import Trace, TracedPlace
 from dagkit.errors import RunFailure
 from dagkit.ranges import Progress

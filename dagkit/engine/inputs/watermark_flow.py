@@ -13,8 +13,10 @@ from itertools import chain
 
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.work import SplittableOperator, work_port
-from dagkit.engine.inputs.event_times import Estimate, EventTimes, Progress
-from dagkit.engine.inputs.source_watermarks import (
+from dagkit.engine.inputs.event_times import (
+    Estimate,
+    EventTimes,
+    Progress,
     Watermark,
     idle_instants,
     is_idle,

@@ -11,9 +11,8 @@ from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
 from dagkit.engine.parts.in_flight import Arrived, InFlightWindow
 from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Action, Look, Want, Wants
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Checkpoint

@@ -14,12 +14,14 @@ from dagkit.engine.files.checks import (
     refuse_written_again,
     when_began,
 )
-from dagkit.engine.files.compact import forget, gathered, many
 from dagkit.engine.files.deliveries import Deliveries
 from dagkit.engine.files.publish import (
     attempts_in,
+    forget,
+    gathered,
     is_begun,
     is_finished,
+    many,
     note_begun,
     note_finished,
     refuse_lost,
@@ -33,10 +35,9 @@ from dagkit.engine.files.receipt import write_receipts
 from dagkit.engine.files.regions import region_name
 from dagkit.engine.files.staging import Part, StagingPlace, by_file, next_wake
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import Action, EndedWindow, Finish, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
-from dagkit.engine.parts.wants import Action, Finish, Want, Wants
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point
 from dagkit.engine.program.program import Program

@@ -8,13 +8,11 @@ from dagkit.api.stats import WorkProgress
 from dagkit.api.work import unit_of
 from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.parts.notify import MOST_UNDERWAY
 from dagkit.engine.parts.outputs import Outputs
 from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.run_part import EndedWindow, RunPart
-from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart
+from dagkit.engine.parts.run_state import MOST_UNDERWAY, RunState
 from dagkit.engine.parts.taps import rejected_in
-from dagkit.engine.parts.wants import Action, Look
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.run_events import Committed, Queue
 from dagkit.engine.record.statistics import Measuring, aggregators_of

@@ -13,18 +13,17 @@ from datetime import datetime
 from operator import attrgetter
 
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.parts.launch_marker import LaunchMarker
 from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
-from dagkit.engine.parts.wants import Want, Wants
 from dagkit.engine.program.failures import OperatorFailed, RecordFatal, WindowLost, WorkerDied
 from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.status_file import LaunchMarker
+from dagkit.engine.work.aside import Search, cut_out, is_indivisible
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.schedule import WindowSchedule
-from dagkit.engine.work.search import Search, cut_out, is_indivisible
 from dagkit.engine.worker.protocol import Answer, Leaving, WindowTask
 from dagkit.engine.worker.tracing import TracedPlace, folder_for_traces, remove_traces, traced
 from dagkit.errors import DagkitError

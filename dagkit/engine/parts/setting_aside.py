@@ -16,7 +16,7 @@ from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.program.address import SourceKey
 from dagkit.engine.program.failures import OperatorFailed, Spot, WindowLost, spot_of
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.work.decided import DecidedWork, WorkAside, decided_of
+from dagkit.engine.work.aside import DecidedWork, WorkAside, decided_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, Leaving
 

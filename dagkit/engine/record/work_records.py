@@ -1,17 +1,22 @@
-"""A window's work, by slot, and its record for the ledger, from the reports of its slots. Pure."""
+"""A window's work by slot, its handovers, and its record for the ledger, from the reports of its slots. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
 
 from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
+from dagkit.engine.program.failures import WindowLost
 from dagkit.engine.program.program import Target
-from dagkit.engine.work.decided import NOTHING_DECIDED, DecidedWork
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.aside import NOTHING_DECIDED, DecidedWork
+from dagkit.engine.work.handover import Handover
+from dagkit.engine.work.item import ItemKey, WorkItem
 from dagkit.engine.work.record import LISTED, Extent
-from dagkit.engine.work.split import Allocation
+from dagkit.engine.work.schedule import WindowSchedule
+from dagkit.engine.work.split import HANDED, Allocation, SlotWork, split_of
 from dagkit.engine.work.waiting import Waiting
-from dagkit.engine.worker.protocol import Report
+from dagkit.engine.worker.protocol import Answer, Report
 from dagkit.ledger import Span, Work
 from dagkit.ledger.format.recorded_work import Folded, InputWork, WaitingSum
 from dagkit.ranges import OFFSET_INFINITY
@@ -159,3 +164,54 @@ def work_by_slot(
             if slot_items:
                 work[level, slot] = (*work.get((level, slot), ()), *slot_items)
     return work
+
+
+def settle_handovers(window_id: int, schedule: WindowSchedule, answer: Answer) -> tuple[WindowSchedule, Answer]:
+    """Return what each slot had after the handovers of a window, and the answer in which givers left the rest.
+
+    Raise WindowLost if work that a slot did was not given to it.
+    """
+    given = [handover for report in answer.reports for handover in report.gave]
+    takers = {token: report.slot for report in answer.reports for token in report.took}
+    taken = sum(len(report.took) for report in answer.reports)
+    if len(takers) < taken or not takers.keys() <= {handover.token for handover in given}:
+        raise WindowLost(
+            f"part of window {window_id} ran again after it had handed work over to other slots, as it does when an "
+            "executor is lost, so that work was done twice",
+            "the window runs again by itself; see why the executor was lost",
+        )
+    reports = tuple(_with_untaken(report, takers.keys()) for report in answer.reports)
+    schedule = replace(schedule, allocation=_after(schedule.allocation, given, takers), handed=tuple(_splits(given)))
+    return schedule, replace(answer, reports=reports)
+
+
+def _with_untaken(report: Report, taken: Container[str]) -> Report:
+    untaken = [item for handover in report.gave if handover.token not in taken for item in handover.work]
+    return replace(report, left=(*report.left, *untaken)) if untaken else report
+
+
+def _splits(given: Iterable[Handover]) -> Iterator[Split]:
+    for handover in given:
+        if handover.cut_from is not None:
+            (item,) = handover.work
+            yield split_of(replace(item, start=handover.cut_from), item.start, HANDED, handover.slot)
+
+
+def _after(allocation: Allocation, given: Sequence[Handover], takers: Mapping[str, int]) -> Allocation:
+    """Divide allocated items where handovers did, and move the pieces to the slots that took them."""
+    cuts: dict[ItemKey, set[int]] = {}
+    moved: dict[tuple[ItemKey, int], int] = {}
+    for handover in given:
+        for item in handover.work:
+            if handover.cut_from is not None:
+                cuts.setdefault(item.key, set()).add(item.start)
+            if handover.token in takers:
+                moved[item.key, item.start] = takers[handover.token]
+    after: dict[Address, SlotWork] = {into: [[] for _ in slot_work] for into, slot_work in allocation.items()}
+    for into, slot_work in allocation.items():
+        for slot, slot_items in enumerate(slot_work):
+            for item in slot_items:
+                places = sorted(at for at in cuts.get(item.key, ()) if item.start < at < item.end)
+                for start, end in pairwise([item.start, *places, item.end]):
+                    after[into][moved.get((item.key, start), slot)].append(item.part(start, end))
+    return after

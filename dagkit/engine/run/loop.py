@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_part import Action, Await, Commit, Sleep, Start, Stop, Want
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Action, Await, Commit, Sleep, Start, Stop, Want
 from dagkit.engine.program.entrances import operator_of
 from dagkit.engine.program.failures import OperatorFailed, failure_of
 from dagkit.engine.program.operator_output import log_in

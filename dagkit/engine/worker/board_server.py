@@ -13,9 +13,7 @@ from typing import Final
 
 from dagkit.clock import patient
 from dagkit.engine.program.address import Address
-from dagkit.engine.work.handover import SlotStanding
-from dagkit.engine.worker.board import Ask, Board, Hand, Move
-from dagkit.engine.worker.board_messages import (
+from dagkit.engine.work.handover import (
     LONGEST_LINE,
     Asked,
     BoardPlace,
@@ -26,10 +24,12 @@ from dagkit.engine.worker.board_messages import (
     Idle,
     Message,
     Progressed,
+    SlotStanding,
     ToSlot,
     line_of,
     message_in,
 )
+from dagkit.engine.worker.board import Ask, Board, Hand, Move
 
 LONGEST_HELLO: Final = 4096
 """The longest first message in bytes."""

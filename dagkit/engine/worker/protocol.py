@@ -12,11 +12,10 @@ from dagkit.engine.program.address import Address, SourceKey
 from dagkit.engine.program.failures import shown_record, shown_rejected
 from dagkit.engine.program.operator_output import LogPlace
 from dagkit.engine.program.program import SeenWatermarks
-from dagkit.engine.work.handover import Handover, SlotStanding
+from dagkit.engine.work.handover import BoardPlace, Handover, SlotStanding
 from dagkit.engine.work.item import PromisedItem, WorkItem
 from dagkit.engine.work.record import WorkRecord
 from dagkit.engine.work.split import ItemEnd, SlotResult
-from dagkit.engine.worker.board_messages import BoardPlace
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.ranges import Deferred

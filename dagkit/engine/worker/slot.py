@@ -14,22 +14,20 @@ from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.entrances import code_of, operator_of
 from dagkit.engine.program.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
+from dagkit.engine.program.masking import masked_output
 from dagkit.engine.program.operator_output import captured
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.handover import BoardLink
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.worker.binding import Binding
-from dagkit.engine.worker.finalizers import ReportedFinalizer
+from dagkit.engine.worker.binding import Binding, Tapping
 from dagkit.engine.worker.instances import SavedState, live, saved
-from dagkit.engine.worker.lifecycle import Life
-from dagkit.engine.worker.logged import output_of
+from dagkit.engine.worker.lifecycle import Life, ReportedFinalizer
 from dagkit.engine.worker.origins import Origins
 from dagkit.engine.worker.outbox import NOTHING_SENT, Arrived, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.engine.worker.slot_link import SlotLink
-from dagkit.engine.worker.tapped import Tapping
 from dagkit.engine.worker.tracing import Trace
 from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.ranges import aware
@@ -58,10 +56,11 @@ class SlotRun:
         self.committed = assignment.committed
         self.seen = assignment.seen
         self.finalizer = ReportedFinalizer()
-        names = [name for stage in program.stages_at(level) if slot < stage.slots for name in stage.operators]
         self.operators = {
             name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name), takes_saved=True)
-            for name in names
+            for stage in program.stages_at(level)
+            if slot < stage.slots
+            for name in stage.operators
         }
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
         self.trace = Trace.into(assignment.traces, f"{level}-{slot}")
@@ -96,7 +95,8 @@ class SlotRun:
         self._began = datetime.now(UTC)
         self._started = time.monotonic()
         self._cpu_nanos = time.thread_time_ns()
-        self._output = output_of(assignment, program, {id(one): name for name, one in self.operators.items()})
+        names = {id(operator): name for name, operator in self.operators.items()}
+        self._output = masked_output(assignment.log, program, assignment.window_id, names)
         self._taps = [Tapping(tap, slot, self._spot) for tap in assignment.taps]
         self.binding = Binding(
             program,

@@ -26,9 +26,8 @@ from dagkit import (
 from dagkit.api.keyed import saved_keys
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.compatibility import FindingsStranded, OperatorRenamed, ReaderReplaced, WorkStranded
-from dagkit.engine.record.delays import ItemsStranded
 from dagkit.engine.record.journal import AnotherApplication, FindingsLeft
-from dagkit.engine.record.redistribute import StateStranded
+from dagkit.engine.record.redistribute import ItemsStranded, StateStranded
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, Script, arrived
 from tests.engine.parts.cast import Tally, Total, chained, kept

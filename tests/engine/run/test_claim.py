@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.record.driver_process import this_process
 from dagkit.engine.record.snapshot import RunSnapshot, bytes_of
-from dagkit.engine.record.status_file import STATUS, DriverRuns
-from dagkit.engine.run.claim import claimed
+from dagkit.engine.record.status_file import STATUS, DriverRuns, this_process
+from dagkit.engine.run.launch_record import claimed
 from tests.patience import within
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -10,17 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit import Block
-from dagkit.engine.parts.handovers import settle_handovers
 from dagkit.engine.program.failures import WindowLost
-from dagkit.engine.record.work_records import unreported
+from dagkit.engine.record.work_records import settle_handovers, unreported
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.handover import Handover, Standing
+from dagkit.engine.work.handover import (
+    Asked,
+    Dismissed,
+    Given,
+    Handed,
+    Handover,
+    Idle,
+    Progressed,
+    Standing,
+    line_of,
+    message_in,
+)
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.board import Ask, Board, Dismiss, Hand, Move
-from dagkit.engine.worker.board_messages import Asked, Dismissed, Given, Handed, Idle, Progressed, line_of, message_in
 from dagkit.engine.worker.protocol import Answer, Report
 from tests.engine.items import item_of
 from tests.examples import examples

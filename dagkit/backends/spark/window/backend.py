@@ -24,12 +24,11 @@ from dagkit.backends.spark.shipping.shipping import by_value, modules_of, shippe
 from dagkit.backends.spark.window.artifacts import ship_own_code, workers_are_here
 from dagkit.backends.spark.window.boards import Boards
 from dagkit.backends.spark.window.cores import CoresOf
-from dagkit.backends.spark.window.level_job import LevelJob
 from dagkit.backends.spark.window.placing import Placing
 from dagkit.backends.spark.window.preflight import WorkersUnprepared, ask, check, differing_libraries
 from dagkit.backends.spark.window.resident_task import ResidentTask
 from dagkit.backends.spark.window.residents import Residents
-from dagkit.backends.spark.window.task import BroadcastTask, Given, LevelTask, SlotReport, TaskFailed
+from dagkit.backends.spark.window.task import BroadcastTask, Given, LevelJob, LevelTask, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.differences import applied
