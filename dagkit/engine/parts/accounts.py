@@ -18,7 +18,6 @@ from dagkit.engine.files.receipt import Receipt
 from dagkit.engine.files.staging import Part
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.setting_aside import Aside
-from dagkit.engine.program.address import Address
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.row_account import breaches, row_account
 from dagkit.engine.record.work_records import work_recorded
@@ -79,7 +78,7 @@ def _found_in(ended: EndedWindow) -> list[WorkItem]:
     """
     program = ended.program
     given = [item for item in ended.given if _reads_positions(program.operators[item.into.operator][0])]
-    records = (record for report in ended.answer.reports for record in report.records.values())
+    records = (done.record for report in ended.answer.reports for done in report.done.values())
     in_slots = (work.found for record in records for work in record.files.values())
     return [*given, *(item for item in in_slots if item is not None)]
 
@@ -97,9 +96,9 @@ def _worked_in(ended: EndedWindow) -> dict[str, _Worked]:
     """The work of a window on each file for which a receipt is wanted."""
     worked: dict[str, _Worked] = {}
     for report in ended.answer.reports:
-        for into, record in report.records.items():
-            operator = Address(into).operator
-            for source, work in record.files.items():
+        for into, done in report.done.items():
+            operator = into.operator
+            for source, work in done.record.files.items():
                 if work.element_ids:
                     of_file = worked.setdefault(source, _Worked())
                     of_file.rows[operator] += work.rows

@@ -262,20 +262,21 @@ def _lies_in(item: WorkItem, given: Iterable[WorkItem]) -> bool:
 
 def _with_due_times(answer: Answer, now: datetime) -> Answer:
     """Return the answer, received now, with the due time of each deferred item."""
-    return replace(
-        answer, reports=tuple(_with_due_time(report, now) if report.put_off else report for report in answer.reports)
-    )
+    return replace(answer, reports=tuple(_with_due_time(report, now) for report in answer.reports))
 
 
 def _with_due_time(report: Report, now: datetime) -> Report:
-    left = (
+    delays = {end: put_off for done in report.done.values() for end, put_off in done.put_off.items()}
+    if not delays:
+        return report
+    left = [
         item
         if put_off is None
         else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now), waits_for=put_off.waits_for)
         for item in report.left
-        for put_off in [report.put_off.get(item.end_key)]
-    )
-    return replace(report, left=tuple(left))
+        for put_off in [delays.get(item.end_key)]
+    ]
+    return report.leaving(left)
 
 
 def _idle_since(item: WorkItem, now: datetime) -> datetime | None:

@@ -282,7 +282,7 @@ class RecordSearch(RunPart):
         suspects = [item for item in attempts.suspects if item not in attempts.records]
         if search is None or not is_step:  # a window of other work
             return answer, Search.of(suspects, is_traced=True) if search is None else search.joined(suspects)
-        if any(report.put_off for report in answer.reports):
+        if any(done.put_off for report in answer.reports for done in report.done.values()):
             # the rest is not there yet: later windows process it as usual
             return answer, Search.of(suspects, is_traced=True)
         return answer, search.after(work, answer.left)

@@ -111,8 +111,5 @@ class Aside(RunPart):
 
 def _without(answer: Answer, work: Iterable[WorkItem]) -> Answer:
     ends = {item.end_key for item in work}
-    reports = (
-        replace(report, left=tuple(item for item in report.left if item.end_key not in ends))
-        for report in answer.reports
-    )
+    reports = (report.leaving([item for item in report.left if item.end_key not in ends]) for report in answer.reports)
     return replace(answer, reports=tuple(reports))

@@ -157,7 +157,11 @@ def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
             by_stage.setdefault(program.stage_of[name].name, []).append(name)
         for stage, operators in by_stage.items():
             assert report.began is not None, "a report with figures has a begin"
-            blocks = {name: ranges for name in operators if (ranges := report.figures[name].stretches)}
+            blocks = {
+                into.operator: done.stretches
+                for into, done in report.done.items()
+                if done.stretches and into.operator in operators
+            }
             yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis, blocks)
 
 

@@ -46,7 +46,7 @@ def work_recorded(
     waits = _by_input(waiting.of_others(many))
     decisions = {name: _by_input(getattr(decided, name)) for name in ("retried", "aside", "given_up")}
     named = {*many, *listed, *came, *waits, *(into for by_input in decisions.values() for into in by_input)}
-    inputs = sorted({*named, *(into for report in reports for into in report.records)})
+    inputs = sorted({*named, *(into for report in reports for into in report.done)})
     return Work(
         inputs=tuple(
             _of_input(into, listed, came, waits, reports).model_copy(
@@ -57,11 +57,11 @@ def work_recorded(
     )
 
 
-def _sum(waiting: Waiting, into: str) -> WaitingSum:
+def _sum(waiting: Waiting, into: Address) -> WaitingSum:
     return WaitingSum(**waiting.sum_of(into)._asdict())
 
 
-def _decided(into: str, decisions: Mapping[str, Mapping[str, list[Extent]]]) -> dict[str, tuple[Span, ...]]:
+def _decided(into: Address, decisions: Mapping[str, Mapping[Address, list[Extent]]]) -> dict[str, tuple[Span, ...]]:
     """The work of one input that was decided on instead of being done."""
     extents = {name: by_input[into] for name, by_input in decisions.items() if into in by_input}
     shared = frozenset(extent.source for found in extents.values() for extent in found if extent.is_shares)
@@ -69,13 +69,13 @@ def _decided(into: str, decisions: Mapping[str, Mapping[str, list[Extent]]]) -> 
 
 
 def _of_input(
-    into: str,
-    listed: Mapping[str, list[Extent]],
-    came: Mapping[str, list[Extent]],
-    waits: Mapping[str, list[Extent]],
+    into: Address,
+    listed: Mapping[Address, list[Extent]],
+    came: Mapping[Address, list[Extent]],
+    waits: Mapping[Address, list[Extent]],
     reports: Sequence[Report],
 ) -> InputWork:
-    records = [report.records[into] for report in reports if into in report.records]
+    records = [report.done[into].record for report in reports if into in report.done]
     given, pending = _covered(listed.get(into, ())), _covered(waits.get(into, ()))
     found = _covered(chain(came.get(into, ()), *(record.found for record in records)))
     done = _covered(chain.from_iterable(record.done for record in records))
@@ -105,8 +105,8 @@ def unreported(work: Iterable[WorkItem], reports: Sequence[Report]) -> str:
     """Describe work that the slots had and did not report as done or left, or reported twice; "" if none."""
     allocated = _by_input(work)
     left = _by_input(item for report in reports for item in report.left)
-    for into in sorted({*allocated, *left, *(into for report in reports for into in report.records)}):
-        records = [report.records[into] for report in reports if into in report.records]
+    for into in sorted({*allocated, *left, *(into for report in reports for into in report.done)}):
+        records = [report.done[into].record for report in reports if into in report.done]
         had = _covered(chain(allocated.get(into, ()), *(record.found for record in records)))
         has = _covered(chain(left.get(into, ()), *(chain(record.done, record.skipped) for record in records)))
         if had != has:
@@ -115,8 +115,8 @@ def unreported(work: Iterable[WorkItem], reports: Sequence[Report]) -> str:
     return ""
 
 
-def _by_input(work: Iterable[WorkItem]) -> dict[str, list[Extent]]:
-    found: defaultdict[str, list[Extent]] = defaultdict(list)
+def _by_input(work: Iterable[WorkItem]) -> dict[Address, list[Extent]]:
+    found: defaultdict[Address, list[Extent]] = defaultdict(list)
     for item in work:
         if item.source is not None:
             found[item.into].append(Extent.of(item.source, item, item.end))
@@ -187,7 +187,7 @@ def settle_handovers(window_id: int, schedule: WindowSchedule, answer: Answer) -
 
 def _with_untaken(report: Report, taken: Container[str]) -> Report:
     untaken = [item for handover in report.gave if handover.token not in taken for item in handover.work]
-    return replace(report, left=(*report.left, *untaken)) if untaken else report
+    return report.leaving([*report.left, *untaken]) if untaken else report
 
 
 def _splits(given: Iterable[Handover]) -> Iterator[Split]:

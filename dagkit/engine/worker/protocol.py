@@ -1,7 +1,7 @@
 """The task of the workers for one window, and their reports."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,7 +14,7 @@ from dagkit.engine.program.operator_output import LogPlace
 from dagkit.engine.program.program import SeenWatermarks
 from dagkit.engine.work.handover import BoardPlace, Handover, SlotStanding
 from dagkit.engine.work.item import PromisedItem, WorkItem
-from dagkit.engine.work.record import WorkRecord
+from dagkit.engine.work.record import NOTHING_RECORDED, WorkRecord
 from dagkit.engine.work.split import ItemEnd, SlotResult
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
@@ -150,10 +150,38 @@ class Figures:
     """The time from the slot's begin of the window to the end of the operator's own window."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Its metrics at the end of the window, by name."""
-    stretches: tuple[Stretch, ...] = ()
-    """The blocks that were read, or the first of them."""
     underway: tuple[WorkProgress, ...] = ()
     """The work that was begun and is not finished, or the first of it."""
+
+
+@dataclass(slots=True)
+class WorkDone:
+    """What a slot does of the work of one input in a window. The slot adds to it, and its report contains it."""
+
+    left: list[WorkItem] = field(default_factory=list)
+    """Work that was not done in the window: whole elements, and the rests of others."""
+    put_off: dict[ItemEnd, Deferred[Any]] = field(default_factory=dict)
+    """The delays of deferred work, keyed by the end of its range; the driver adds them to its own clock."""
+    record: WorkRecord = NOTHING_RECORDED
+    """The work that was found and done; set at the end of the window."""
+    begun: int = 0
+    """How many elements, or parts of elements, were begun."""
+    positions: int = 0
+    """How many positions were read."""
+    amount: float = 0.0
+    """How much work was done, in the unit of the operator."""
+    reached: dict[str, datetime] = field(default_factory=dict)
+    """The latest watermark of the elements, by source; see `source_to_report`."""
+    stretches: list[Stretch] = field(default_factory=list)
+    """The blocks that were read, or the first of them."""
+    underway: list[WorkProgress] = field(default_factory=list)
+    """How far the items have come that have a rest, or the first of them."""
+    gave: list[Handover] = field(default_factory=list)
+    """The work that was handed over, which is not in the record or in `left`; in the order of time."""
+    took: list[str] = field(default_factory=list)
+    """The tokens of the handovers that were taken; their work is in the record, in `left` or in `gave`."""
+    is_linked: bool = False
+    """Whether the slot reached the board until its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,35 +192,51 @@ class Report:
     slot: int
     state: SlotState = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
-    left: tuple[WorkItem, ...] = ()
-    """Work that was not done in the window: whole elements, and the rests of others."""
-    put_off: Mapping[ItemEnd, Deferred[Any]] = field(default_factory=dict)
-    """The delays of deferred work, keyed by the end of its range; the driver adds them to its own clock."""
-    records: Mapping[str, WorkRecord] = field(default_factory=dict)
-    """The work that was found and done, by input."""
-    positions: int = 0
-    """How many positions were read."""
+    done: Mapping[Address, WorkDone] = field(default_factory=dict)
+    """The work of its splittable operators, by input."""
     busy_millis: float = 0.0
     figures: Mapping[str, Figures] = field(default_factory=dict)
     """The figures of each operator in this slot, by name."""
     began: datetime | None = None
     """When the slot began, by the clock of its own machine."""
-    reached: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
-    """The latest watermark of the elements, by input and source; see `source_to_report`."""
     estimated: Mapping[str, datetime] = field(default_factory=dict)
-    """The watermark that other operators estimated, by operator."""
-    work: float = 0.0
-    """How much work was done, in the units of the operators."""
+    """The watermarks that operators estimated that are not splittable, by operator."""
     finalizers: tuple[bytes, ...] = ()
     """The pickled callbacks to call after the commit."""
-    is_linked: bool = False
-    """Whether it reached the board until its end."""
-    gave: tuple[Handover, ...] = ()
-    """The work that it handed over, which is not in its record or in `left`; in the order of time."""
-    took: tuple[str, ...] = ()
-    """The tokens of the handovers that it took; their work is in its record, in `left` or in `gave`."""
     samples: tuple[Sample, ...] = ()
     """Samples of what tapped outputs sent."""
+
+    @property
+    def left(self) -> list[WorkItem]:
+        """The work of all inputs that was not done."""
+        return [item for done in self.done.values() for item in done.left]
+
+    @property
+    def positions(self) -> int:
+        """How many positions were read."""
+        return sum(done.positions for done in self.done.values())
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the slot reached the board until its end."""
+        return any(done.is_linked for done in self.done.values())
+
+    @property
+    def gave(self) -> list[Handover]:
+        """The work that was handed over."""
+        return [handover for done in self.done.values() for handover in done.gave]
+
+    @property
+    def took(self) -> list[str]:
+        """The tokens of the handovers that were taken."""
+        return [token for done in self.done.values() for token in done.took]
+
+    def leaving(self, left: Iterable[WorkItem]) -> "Report":
+        """Return the report of a slot that left this work instead."""
+        done = {into: replace(done, left=[]) for into, done in self.done.items()}
+        for item in left:
+            done[item.into].left.append(item)
+        return replace(self, done=done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +261,14 @@ class Answer:
     def results(self) -> list[SlotResult]:
         """The result of each slot, for the scheduler."""
         return [
-            SlotResult(report.level, report.slot, report.work, report.busy_millis, report.left, report.is_linked)
+            SlotResult(
+                report.level,
+                report.slot,
+                sum(done.amount for done in report.done.values()),
+                report.busy_millis,
+                report.left,
+                report.is_linked,
+            )
             for report in self.reports
         ]
 
