@@ -22,7 +22,7 @@ from dagkit.engine.inputs.watermark_flow import WatermarkFlow
 from dagkit.engine.parts.running_plan import RunningPlan
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.masking import Masking
-from dagkit.engine.program.program import Program
+from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import Entry, application_chain, history, is_named, own_windows
 from dagkit.engine.record.redistribute import first_of_delays, redistribute_state, restored, state_by_slot
@@ -31,7 +31,7 @@ from dagkit.engine.record.written_file import discovered, place_of, stretches
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent
-from dagkit.engine.worker.protocol import Leaving, WindowTask
+from dagkit.engine.worker.protocol import Attempt, Leaving, WindowTask
 from dagkit.errors import RunFailure, Scene, printable
 from dagkit.ledger import ExecuteTransform, Ledger, Record, Span
 from dagkit.retracing.window_again import NotFoundAgain, PastWindow, RunAgain, WindowAgain
@@ -115,10 +115,11 @@ def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Entry, sh
         state=state_by_slot(program, redistribute_state(program, before.state)),
         committed=window - 1,
         last=entry.checkpoint.drained,
-        home=str(Path.cwd()),
-        application_path=str(shadow),
-        leaves=Leaving.FOUND,  # what the window did of it is in `work`
-        staging=StagingPlace(str(shadow), window, "replay", durable=False, home=str(Path.cwd())),
+        launch=Launch(str(shadow), str(Path.cwd())),
+        attempt=Attempt(
+            StagingPlace(str(shadow), window, "replay", durable=False, home=str(Path.cwd())),
+            leaves=Leaving.FOUND,  # what the window did of it is in `work`
+        ),
         seen={} if flow is None else flow.seen(before.event_times),
     )
     return ReferenceBackend(plan.compilation).run(task).parts

@@ -86,7 +86,7 @@ class ReferenceBackend:
         """Run one window in the thread of the caller, or in a child process if it may end its process."""
         board = None if self._board is None else self._board()
         window = _Window(self.fused, self.program, task, board, self._closed)
-        if not task.isolated:
+        if not task.attempt.isolated:
             answer = window.run(self.order)
             if self.watch is not None:
                 window.show(self.watch)
@@ -132,14 +132,14 @@ class _Window:
         """The outputs that a stream is connected to."""
 
     def run(self, order: Iterable[str]) -> Answer:
-        self.trace = Trace.into(self.task.traces, "window")
+        self.trace = Trace.into(self.task.attempt.traces, "window")
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
         for name in workers:
             self.live[name] = [self._started(name, index) for index in range(len(self.program.operators[name]))]
         try:
             for name in workers:
                 for index, partition in enumerate(self.live[name]):
-                    with ended_without_progress(self.task.timeout_millis, partition.progress):
+                    with ended_without_progress(self.task.attempt.timeout_millis, partition.progress):
                         self._guarded(name, index, partition)
             if self.trace is not None:
                 self.trace.end(failed=False)
@@ -160,7 +160,7 @@ class _Window:
         configured = self.program.operators[name][index]
         led = [port for port in output_ports(type(configured)) if (name, port) in self.led]
         stages = output_files(type(configured)) or external_outputs(type(configured))
-        place = self.task.staging if stages else None
+        place = self.task.attempt.staging if stages else None
         staging = None if place is None else Staging(place, index)
         types = self.program.types.get(name)
         partition = OnePartition.started(
@@ -176,7 +176,7 @@ class _Window:
         try:
             names = {id(partition.operator): name}
             task = self.task
-            with captured(masked_output(task.log, self.program, task.window_id, names, takes_records=False)):
+            with captured(masked_output(task.launch.log, self.program, task.window_id, names, takes_records=False)):
                 self._run(self.fused.graph.by_name[name], index, partition)
         except WindowAbandoned:
             partition.abandon(self.task.window_id)
@@ -254,7 +254,7 @@ class _Window:
         partition.outcome.panes[slider_name(name, port)] = panes.saved()
 
     def _read(self, node: Node, index: int, partition: OnePartition, elements: Elements) -> None:
-        board = self.board if elements.into in self.task.movable else None
+        board = self.board if elements.into in self.task.attempt.movable else None
         partition.reading = PlainReading(elements, index, self.task, partition.staging, board=board, trace=self.trace)
         arrived = [each.item for each in self._arriving(node, elements.into.port, index)]
         partition.reading.work(self.task.work.get((self.program.stage_of[node.name].level, index), ()), arrived)
@@ -299,10 +299,8 @@ class _Window:
             name,
             index,
             task.window_id,
-            task.home,
-            application_path=task.application_path,
+            task.launch,
             seen=task.seen.get(name),
-            launched=task.launched,
             began=task.began,
         )
 

@@ -93,17 +93,18 @@ class PlainReading:
         """Process the allocated work, and the elements that other operators sent in this window."""
         new = [part for number, one in enumerate(arrived) for part in self._parts(one, number)]
         mine = [each for each in given if each.into == self.elements.into]
-        if self.task.leaves is Leaving.NOTHING:
+        attempt = self.task.attempt
+        if attempt.leaves is Leaving.NOTHING:
             mine += new
         else:
             self.done.left += new
-        if self.task.leaves is Leaving.ALL:
+        if attempt.leaves is Leaving.ALL:
             self.done.left += mine
             mine = []
-        mine, left = parted(mine, self.task.without_work)
+        mine, left = parted(mine, attempt.without_work)
         self.done.left += left
-        self.done.left += [each for each in mine if (each.into, each.source) in self.task.without]
-        mine = [each for each in mine if (each.into, each.source) not in self.task.without]
+        self.done.left += [each for each in mine if (each.into, each.source) in attempt.without]
+        mine = [each for each in mine if (each.into, each.source) not in attempt.without]
         bounded = sorted((each for each in mine if each.has_end), key=lambda each: (each.number, each.start))
         endless = sorted(
             (each for each in mine if not each.has_end), key=lambda each: (each.turn, each.number, each.start)

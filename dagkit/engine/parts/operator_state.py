@@ -101,7 +101,7 @@ class OperatorState(RunPart):
         """Let an operator forget a file; return why this is impossible, or ""."""
         run, states = self._run, self.state.get(name, ({},))
         operator = live(run.program.operators[name][0], states[0])
-        operator.setup(run.program.context_of(name, 0, run.next_window, run.settings.home))
+        operator.setup(run.program.context_of(name, 0, run.next_window, run.launch))
         reason = why_not_forgotten(operator, path, request)
         operator.teardown()
         if not reason:

@@ -175,8 +175,7 @@ class PendingWork(RunPart):
             task,
             work=work_by_slot(schedule.allocation, summary.addresses),
             lasts_millis=schedule.lasts_millis if summary.slots else None,
-            movable=frozenset() if task.isolated else self._movable(schedule),
-        )
+        ).trying(movable=frozenset() if task.attempt.isolated else self._movable(schedule))
 
     def next_schedule(self, window_id: int) -> WindowSchedule:
         """Take the work of the next window from the queue."""
@@ -196,7 +195,7 @@ class PendingWork(RunPart):
         return frozenset(into for into in summary.near if summary.slots[into] > 1)
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
-        return replace(task, movable=frozenset())
+        return task.trying(movable=frozenset())
 
     def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
         """Settle handovers, and note when deferred work is due. Raise WindowLost unless all work is accounted for."""

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from heapq import nlargest
 
 from dagkit.api.running import Until
@@ -16,8 +17,9 @@ from dagkit.engine.parts.in_flight import InFlightWindow, InFlightWindows
 from dagkit.engine.parts.running_plan import RunningPlan
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.masking import Masking
+from dagkit.engine.program.operator_output import log_in
 from dagkit.engine.program.points import Point, Probe
-from dagkit.engine.program.program import Program
+from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.compatibility import refuse_renamed, refuse_stranded
 from dagkit.engine.record.journal import Journal
 from dagkit.engine.record.run_events import (
@@ -172,6 +174,12 @@ class RunState:
         refuse_stranded(self.program, self.checkpoint, promised[0].deal if promised else ())
         refuse_renamed(self.program, self.checkpoint.state)
         self.in_flight = InFlightWindows(backend, settings.overlap, self.woken.set, promised)
+
+    @cached_property
+    def launch(self) -> Launch:
+        """What the windows of this launch share."""
+        path = self.settings.application_path
+        return Launch(path, self.settings.home, self.launched, log_in(path))
 
     @property
     def program(self) -> Program:

@@ -68,7 +68,7 @@ class RecordSearch(RunPart):
         if search is not None and not is_promised:
             window.schedule = self._next_schedule(window.window_id, search)
         isolated = search is not None or timeout is not None or self._marker.was_killed
-        window.task = replace(window.task, isolated=isolated, timeout_millis=timeout)
+        window.task = window.task.trying(isolated=isolated, timeout_millis=timeout)
         if search is None:
             is_traced = is_promised and self._marker.was_killed
         else:
@@ -92,7 +92,7 @@ class RecordSearch(RunPart):
         """Return a task whose slots note what they process; the same task if there is no folder for the notes."""
         with suppress(OSError):
             folder = folder_for_traces(self._run.settings.application_path, window.window_id)
-            return replace(task, traces=folder, locates=tuple(self._run.program.stage_of))
+            return task.trying(traces=folder, locates=tuple(self._run.program.stage_of))
         return task
 
     # ---- a window that failed
@@ -101,26 +101,25 @@ class RecordSearch(RunPart):
         attempts, publisher = window.attempts, self._run.publisher
         places = _noted(task)
         if window.put_off is not None:
-            return task if task.traces is None else self._with_traces(window, task)
+            return task if task.attempt.traces is None else self._with_traces(window, task)
         publisher.started(window)
         try:
             again = self._is_tried_again(window, error, places)
             error = error if again else _last_failure(window, error)
-            leaves = task.leaves if again else self._leaves_next(window, error)
+            leaves = task.attempt.leaves if again else self._leaves_next(window, error)
         except DagkitError:
             publisher.failed(window, error, again=False)
             raise
         publisher.failed(window, error, again=True)
-        if leaves is not task.leaves:
+        if leaves is not task.attempt.leaves:
             attempts.failures = 0
         if leaves is Leaving.ALL:
             attempts.unreadable.clear()
-        task = replace(
-            task,
+        task = task.trying(
             leaves=leaves,
             without=frozenset(attempts.unreadable),
             without_work=attempts.without_work,
-            isolated=task.isolated or attempts.is_traced or leaves is not task.leaves,
+            isolated=task.attempt.isolated or attempts.is_traced or leaves is not task.attempt.leaves,
             locates=() if attempts.unlocated is None else (attempts.unlocated.failure.operator,),
             traces=None,
         )
@@ -142,7 +141,7 @@ class RecordSearch(RunPart):
             attempts.failures = 0
             return True
         if self._is_searched(window, error) and not self._goes_by_halves(window):
-            if window.task.traces is None and not attempts.is_traced:
+            if window.task.attempt.traces is None and not attempts.is_traced:
                 attempts.is_traced = True
                 return True
             if self._leaves_traced(window, error, places):
@@ -217,7 +216,7 @@ class RecordSearch(RunPart):
         if self._is_down_to(window):
             (item,) = window.work
             self._refuse_fatal(window, item, error)
-        elif window.task.leaves is Leaving.NOTHING and self._run.summary.finds:
+        elif window.task.attempt.leaves is Leaving.NOTHING and self._run.summary.finds:
             return Leaving.FOUND
         if not window.work:
             raise error
@@ -245,7 +244,7 @@ class RecordSearch(RunPart):
         """
         sets_aside = self._run.summary.sets_aside
         may_be = isinstance(error, WorkerDied) or (sets_aside and error.code == "operator-failed")
-        return may_be and window.task.leaves is not Leaving.ALL
+        return may_be and window.task.attempt.leaves is not Leaving.ALL
 
     # ---- a window that ended
 
@@ -273,7 +272,7 @@ class RecordSearch(RunPart):
     def _search_after(self, window: InFlightWindow, answer: Answer) -> tuple[Answer, Search | None]:
         search, work, attempts = self.search, window.work, window.attempts
         is_step = self._is_step(window)
-        if window.task.leaves is Leaving.ALL and (is_step or search is None):
+        if window.task.attempt.leaves is Leaving.ALL and (is_step or search is None):
             if search is not None and search.is_down_to(work):
                 return self._set_aside(window, work, answer), None
             return answer, Search.of(work)
@@ -294,12 +293,13 @@ class RecordSearch(RunPart):
 
 def _noted(task: WindowTask) -> Sequence[TracedPlace]:
     """Return what the slots of an attempt noted and did not end, and remove their notes."""
-    if task.traces is None:
+    traces = task.attempt.traces
+    if traces is None:
         return ()
     try:
-        return traced(task.traces)
+        return traced(traces)
     finally:
-        remove_traces(task.traces)
+        remove_traces(traces)
 
 
 def _last_failure(window: InFlightWindow, error: OperatorFailed | WindowLost) -> OperatorFailed | WindowLost:

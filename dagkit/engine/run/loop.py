@@ -13,7 +13,6 @@ from dagkit.engine.parts.run_part import Action, Await, Commit, Sleep, Start, St
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.program.entrances import operator_of
 from dagkit.engine.program.failures import OperatorFailed, failure_of
-from dagkit.engine.program.operator_output import log_in
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.redistribute import State
@@ -189,16 +188,13 @@ class Loop:
 
     def _start(self, *, last: bool) -> None:
         """Start the next window; if it is the oldest in flight, the ledger gets its promise first."""
-        run, settings, now = self.run_state, self.run_state.settings, self.run_state.now()
+        run, now = self.run_state, self.run_state.now()
         task = WindowTask(
             window_id=run.next_window,
             committed=run.window,
             last=last,
-            launched=run.launched,
             began=now,
-            home=settings.home,
-            application_path=settings.application_path,
-            log=log_in(settings.application_path),
+            launch=run.launch,
         )
         window = InFlightWindow(task, now, is_alone=not run.in_flight)
         run.in_flight.keep_promise(window)

@@ -208,7 +208,7 @@ class Binding:
             parts = receiver(unifier, "parts", Keying(), target.into[0])
             parts = self.origins.into(parts, unifier, "parts", Keying()) if target.placed else parts
             self._merging[target.wire] = life, parts
-            life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
+            life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.launch))
             life.begin(window.window_id)
         return self._merging[target.wire][1]
 

@@ -10,8 +10,7 @@ from dagkit.api.stats import WorkProgress
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.program.address import Address, SourceKey
 from dagkit.engine.program.failures import shown_record, shown_rejected
-from dagkit.engine.program.operator_output import LogPlace
-from dagkit.engine.program.program import SeenWatermarks
+from dagkit.engine.program.program import Launch, SeenWatermarks
 from dagkit.engine.work.handover import BoardPlace, Handover, SlotStanding
 from dagkit.engine.work.item import PromisedItem, WorkItem
 from dagkit.engine.work.record import NOTHING_RECORDED, WorkRecord
@@ -37,6 +36,36 @@ class Leaving(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """What may differ between two attempts at one window."""
+
+    staging: StagingPlace | None = None
+    """None if no operator stages anything."""
+    leaves: Leaving = Leaving.NOTHING
+    without: frozenset[SourceKey] = frozenset()
+    """The sources whose work the attempt leaves too, because their operator cannot read them and sets them aside."""
+    without_work: Mapping[Address, tuple[PromisedItem, ...]] = field(default_factory=dict)
+    """The stretches of work that the attempt leaves too, because a record in each ends its worker."""
+    traces: str | None = None
+    """The folder in which slots note what they process; None: they do not."""
+    locates: tuple[str, ...] = ()
+    """Operators to which all origins are taken along, because the attempt is to locate the record of a failure."""
+    isolated: bool = False
+    """Whether the attempt may end its process, so that it must not run in that of the driver."""
+    timeout_millis: int | None = None
+    """After how long without progress a slot ends its process; None: never."""
+    movable: frozenset[Address] = frozenset()
+    """The inputs whose work busy slots may hand over to idle ones while the window runs."""
+    board: BoardPlace | None = None
+    """Where slots report progress and hand work over; set by the backend, if it has a board."""
+
+
+FIRST_ATTEMPT = Attempt()
+NO_LAUNCH = Launch()
+"""That of windows outside of a launch, as in tests."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindowTask:
     """One attempt at one window."""
 
@@ -47,45 +76,24 @@ class WindowTask:
     """The state after the previous windows, by level and slot."""
     work: Mapping[tuple[int, int], tuple[WorkItem, ...]] = field(default_factory=dict)
     """The work allocated to splittable operators, by level and slot."""
-    staging: StagingPlace | None = None
-    """None if no operator stages anything."""
     lasts_millis: float | None = None
     """How long a slot may begin new work; None: until there is no more."""
     committed: int = 0
     """The last committed window, which never runs again."""
     last: bool = False
     """Whether operators are notified that no more input is expected for now."""
-    launched: datetime | None = None
-    """When the driver began the launch."""
     began: datetime | None = None
     """When the driver began the window."""
-    home: str = ""
-    """The folder that relative paths of operators start from: where the driver was started."""
-    application_path: str = ""
-    """The application's folder, which contains its ledger."""
-    log: LogPlace | None = None
-    """Where slots append what operators print and log."""
-    leaves: Leaving = Leaving.NOTHING
-    without: frozenset[SourceKey] = frozenset()
-    """The sources whose work the attempt leaves too, because their operator cannot read them and sets them aside."""
-    without_work: Mapping[Address, tuple[PromisedItem, ...]] = field(default_factory=dict)
-    """The stretches of work that the attempt leaves too, because a record in each ends its worker."""
-    traces: str | None = None
-    """The folder in which slots note what they process; None: they do not."""
-    isolated: bool = False
-    """Whether the attempt may end its process, so that it must not run in that of the driver."""
-    timeout_millis: int | None = None
-    """After how long without progress a slot ends its process; None: never."""
     seen: Mapping[str, SeenWatermarks] = field(default_factory=dict)
     """The watermarks after the last committed window, by operator; only of operators that can have one."""
-    movable: frozenset[Address] = frozenset()
-    """The inputs whose work busy slots may hand over to idle ones while the window runs."""
-    locates: tuple[str, ...] = ()
-    """Operators to which all origins are taken along, because the attempt is to locate the record of a failure."""
     taps: tuple["Tap", ...] = ()
     """The outputs of which the window takes samples, because a user watches them."""
-    board: BoardPlace | None = None
-    """Where slots report progress and hand work over; set by the backend, if it has a board."""
+    launch: Launch = NO_LAUNCH
+    attempt: Attempt = FIRST_ATTEMPT
+
+    def trying(self, **changes: Any) -> "WindowTask":
+        """Return the task of an attempt with these changes."""
+        return replace(self, attempt=replace(self.attempt, **changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +309,7 @@ class Backend(Protocol):
     def cores(self) -> Cores:
         """Return how many slots run at the same time."""
 
-    def run(self, assignment: WindowTask) -> Answer:
+    def run(self, task: WindowTask) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
     def running(self) -> Sequence[SlotStanding]:

@@ -117,15 +117,16 @@ class Reading:
 
     def _begun(self, new: list[WorkItem]) -> list[WorkItem]:
         """The work that this attempt begins; it leaves the rest."""
-        work, left = parted(self._of_leaving(new), self._task.without_work)
+        work, left = parted(self._of_leaving(new), self._task.attempt.without_work)
         self.done.left += left
-        if not self._task.without:
+        without = self._task.attempt.without
+        if not without:
             return work
-        self.done.left += [each for each in work if (each.into, each.source) in self._task.without]
-        return [each for each in work if (each.into, each.source) not in self._task.without]
+        self.done.left += [each for each in work if (each.into, each.source) in without]
+        return [each for each in work if (each.into, each.source) not in without]
 
     def _of_leaving(self, new: list[WorkItem]) -> list[WorkItem]:
-        match self._task.leaves:
+        match self._task.attempt.leaves:
             case Leaving.ALL:
                 self.done.left += [*self._given, *new]
                 return []

@@ -93,8 +93,9 @@ class SlotRun:
             if slot < stage.slots
             for name in stage.operators
         }
-        self.staging = None if task.staging is None else Staging(task.staging, slot)
-        self.trace = Trace.into(task.traces, f"{level}-{slot}")
+        attempt = task.attempt
+        self.staging = None if attempt.staging is None else Staging(attempt.staging, slot)
+        self.trace = Trace.into(attempt.traces, f"{level}-{slot}")
         self.readings = {
             name: Reading(
                 elements,
@@ -147,10 +148,10 @@ class SlotRun:
         try:
             names = {id(operator): name for name, operator in self.operators.items()}
             with (
-                captured(masked_output(self.task.log, self.program, self.task.window_id, names)),
+                captured(masked_output(self.task.launch.log, self.program, self.task.window_id, names)),
                 self._tracing(),
                 self._abandoning(),
-                ended_without_progress(self.task.timeout_millis, self._progress),
+                ended_without_progress(self.task.attempt.timeout_millis, self._progress),
             ):
                 for sent in self._run(self._awaited(arriving)):
                     with self._activity.waiting():  # for the reader of the output
@@ -245,11 +246,9 @@ class SlotRun:
                     name,
                     self.slot,
                     task.window_id,
-                    task.home,
-                    application_path=task.application_path,
+                    task.launch,
                     seen=task.seen.get(name),
                     finalizer=self._finalizer,
-                    launched=task.launched,
                     began=task.began,
                 )
             )
@@ -323,5 +322,5 @@ class SlotRun:
 
 def _link(task: WindowTask, into: Address, slot: int) -> BoardLink | None:
     """The link of a slot to the board, if the window has one and the work may be handed over."""
-    board = task.board
-    return None if board is None or into not in task.movable else SlotLink(board, into, slot)
+    board = task.attempt.board
+    return None if board is None or into not in task.attempt.movable else SlotLink(board, into, slot)

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Lock
 
 from pyspark.sql import SparkSession
@@ -38,14 +37,14 @@ class Boards:
     @contextmanager
     def serving(self, task: WindowTask, program: Program, cores: int) -> Iterator[WindowTask]:
         """Give the window a board, if its work may be handed over and the workers can reach this process."""
-        slots = {into: program.queued_slots[into] for into in task.movable}
+        slots = {into: program.queued_slots[into] for into in task.attempt.movable}
         server = self._started() if slots and self._is_reachable else None
         if server is None:
             yield task
             return
         first = frozenset(into for into in slots if program.stage_of[into.operator].level == 0)
         with server.window(task.window_id, slots, first, cores) as place:
-            yield replace(task, board=place)
+            yield task.trying(board=place)
             if self._is_reachable and not server.is_reached(place):
                 self._is_reachable = False
                 _logger.warning(

@@ -81,7 +81,7 @@ class LevelTask:
         with at_work():
             hold_memory()
             program, known = self.shipped.unpacked()
-            program = program.placing(self.window.locates)
+            program = program.placing(self.window.attempt.locates)
             yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
             settle(self.shipped.digest)
 
