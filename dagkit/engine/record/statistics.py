@@ -13,9 +13,8 @@ from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.stats import BYTE, Capacity, OperatorStats, PortStats
 from dagkit.api.work import SplittableOperator, unit_of, work_port
-from dagkit.engine.program.facts import Fact
 from dagkit.engine.program.program import Program
-from dagkit.engine.record.run_events import Measured, Queue, StageRun
+from dagkit.engine.record.run_events import StageRun
 from dagkit.engine.worker.protocol import Cores, Figures, Report
 from dagkit.graph import Graph
 
@@ -149,7 +148,7 @@ def aggregators_of(graph: Graph) -> Mapping[str, MetricsAggregator]:
     return {name: aggregator for name, aggregator in chosen.items() if aggregator is not None}
 
 
-def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
+def stage_runs(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
     """Yield one entry for each report and each stage that it covers."""
     for report in reports:
         by_stage: dict[str, list[str]] = {}
@@ -165,34 +164,18 @@ def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
             yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis, blocks)
 
 
-class Measuring:
-    """The measurements of one run."""
+class AggregatedMetrics:
+    """The metrics of operators in the windows of one run, aggregated over their partitions."""
 
     def __init__(self, aggregators: Mapping[str, MetricsAggregator]) -> None:
         self._aggregators = aggregators
         self._silenced: set[str] = set()
         """Operators whose aggregator raised: their metrics are no longer aggregated."""
 
-    def after(
-        self,
-        program: Program,
-        window_id: int,
-        reports: Iterable[Report],
-        *,
-        found: Mapping[str, Figures],
-        queues: Sequence[Queue],
-        facts: Sequence[Fact],
-        began: datetime,
-        ended: datetime,
-        committed: datetime,
-    ) -> Measured:
-        """Measure a committed window: its work was over at `ended`, and it was in the ledger at `committed`."""
-        reports, waiting = list(reports), {queue.operator: queue.blocks for queue in queues}
-        operators = window_stats(program, window_id, reports, found=found, waiting=waiting, ended=committed)
+    def of(self, program: Program, window_id: int, operators: Mapping[str, Partitions]) -> Mapping[str, Any]:
+        """The metrics of the operators that declare any, from the statistics of their partitions."""
         metrics = {name: self._metrics(program, name, window_id, partitions) for name, partitions in operators.items()}
-        reported = {name: values for name, values in metrics.items() if values}
-        stages = tuple(_stages(program, reports))
-        return Measured(window_id, began, ended, committed, operators, reported, stages, tuple(queues), tuple(facts))
+        return {name: values for name, values in metrics.items() if values}
 
     def _metrics(self, program: Program, name: str, window_id: int, partitions: Partitions) -> Mapping[str, Any]:
         if name in self._silenced:
