@@ -24,7 +24,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import Entry, application_chain, history, is_named, own_windows
+from dagkit.engine.record.history import Window, history, is_named, own_windows
 from dagkit.engine.record.redistribute import first_of_delays, redistribute_state, restored, state_by_slot
 from dagkit.engine.record.work_records import work_by_slot
 from dagkit.engine.record.written_file import discovered, place_of, stretches
@@ -88,7 +88,7 @@ def replayed(compilation: Compilation, ledger: Ledger, place: str, window: int, 
         yield Compared(operator, file, *(each if file is not None else tuple(sorted(each)) for each in rows))
 
 
-def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Entry, Mapping[str, Sequence[Part]]]:
+def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Window, Mapping[str, Sequence[Part]]]:
     """The checkpoint before a window, the window, and the pieces of the files that it and later ones completed."""
     entries = [entry for entry in history(ledger, max(0, window - 1)) if entry.checkpoint.window >= window - 1]
     found = [entry for entry in entries if entry.checkpoint.window >= window]
@@ -102,7 +102,7 @@ def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Entry, Mapping[str
     return before, found[0], by_file(part for entry in found for part in entry.checkpoint.finished)
 
 
-def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Entry, shadow: Path) -> list[Part]:
+def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Window, shadow: Path) -> list[Part]:
     """Run the window and return the pieces that it stages."""
     program, window = plan.program, entry.checkpoint.window
     summary, flow = ProgramSummary.of(program), WatermarkFlow.of(program)
@@ -154,13 +154,10 @@ def _not_again(into: Address, window: int, why: str) -> ReplayRefused:
     )
 
 
-def _arriving(ledger: Ledger, program: Program, before: Checkpoint, entry: Entry) -> list[Sent]:
+def _arriving(ledger: Ledger, program: Program, before: Checkpoint, entry: Window) -> list[Sent]:
     """The items that input operators sent to the window, and those that delays held."""
-    chain = application_chain(ledger)
-    assert chain is not None, "it holds the window"
     held = restored(program, before.held) if before.window else first_of_delays(program)
-    record = chain.read(entry.block)
-    taken, upto = _taken(chain.before(record, "ExecuteTransform")), _taken(record)
+    taken, upto = _taken(entry.chain.before(entry.record, "ExecuteTransform")), _taken(entry.record)
     roots = {name: ledger.chain(name).dataset_id for name in ledger.names() if name in program.sources}
     discoveries = [
         discovery

@@ -18,23 +18,22 @@ from dagkit.ledger import Chain, DatasetKind, ExecuteTransform, Ledger, Record
 
 
 @dataclass(frozen=True, slots=True)
-class OwnWindow:
-    """One committed window, without what its checkpoint carries from window to window."""
+class Window:
+    """One committed window and its block."""
 
-    committed: datetime
-    checkpoint: Checkpoint
     chain: Chain
     record: Record
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One committed window."""
-
-    committed: datetime
     checkpoint: Checkpoint
-    block: int
-    """The number of its block in the application's chain."""
+    """Its checkpoint; of all readers but `history`, without the parts that are carried from window to window."""
+
+    @property
+    def committed(self) -> datetime:
+        return self.record.block.system_time
+
+    @property
+    def block(self) -> int:
+        """The number of its block in the application's chain."""
+        return self.record.seq
 
 
 def is_named(source: str, path: str) -> bool:
@@ -60,45 +59,26 @@ def newest_checkpoint(ledger: Ledger) -> Checkpoint:
     return Checkpoint() if chain is None else last_checkpoint(chain)[0]
 
 
-def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
+def history(ledger: Ledger, first: int = 0) -> Iterator[Window]:
     """Yield the windows of the ledger's application, oldest first, from the block `first` of its chain on."""
-    for name in ledger.names():
-        chain = ledger.chain(name)
-        if chain.kind is not DatasetKind.DERIVATIVE:
-            continue
+    chain = application_chain(ledger)
+    if chain is not None:
         reader = CheckpointReader(partial(stored_at, chain))
         for record in chain.records(first):
-            if not isinstance(record.block.event, ExecuteTransform):
-                continue
-            content = chain.checkpoint_at(record)
+            content = _stored(chain, record)
             if content is not None:
                 whole = reader.whole(json.loads(content), record.seq)
-                yield Entry(record.block.system_time, Checkpoint.model_validate(whole), record.seq)
+                yield Window(chain, record, Checkpoint.model_validate(whole))
 
 
-def own_windows(ledger: Ledger, *needles: bytes) -> Iterator[OwnWindow]:
+def own_windows(ledger: Ledger, *needles: bytes) -> Iterator[Window]:
     """Yield the windows whose stored checkpoints contain any of these bytes, oldest first."""
     chain = application_chain(ledger)
-    if chain is None:
-        return
-    for record in chain.records():
-        content = chain.checkpoint_at(record) if isinstance(record.block.event, ExecuteTransform) else None
-        if content is not None and any(needle in content for needle in needles):
-            own = Checkpoint.model_validate(own_of(json.loads(content)))
-            yield OwnWindow(record.block.system_time, own, chain, record)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """One committed window and its block."""
-
-    record: Record
-    checkpoint: Checkpoint
-    """Its checkpoint without the parts that are carried."""
-
-    @property
-    def committed(self) -> datetime:
-        return self.record.block.system_time
+    if chain is not None:
+        for record in chain.records():
+            content = _stored(chain, record)
+            if content is not None and any(needle in content for needle in needles):
+                yield _own_window(chain, record, content)
 
 
 def windows_between(chain: Chain, first: int, last: int) -> Iterator[Window]:
@@ -140,10 +120,17 @@ def stride(blocks: int, points: int) -> int:
 
 
 def _window(chain: Chain, record: Record) -> Window | None:
-    if not isinstance(record.block.event, ExecuteTransform):
-        return None
-    content = chain.checkpoint_at(record)
-    return None if content is None else Window(record, Checkpoint.model_validate(own_of(json.loads(content))))
+    content = _stored(chain, record)
+    return None if content is None else _own_window(chain, record, content)
+
+
+def _stored(chain: Chain, record: Record) -> bytes | None:
+    """What a block stores of a checkpoint; None if the block is no window."""
+    return chain.checkpoint_at(record) if isinstance(record.block.event, ExecuteTransform) else None
+
+
+def _own_window(chain: Chain, record: Record, content: bytes) -> Window:
+    return Window(chain, record, Checkpoint.model_validate(own_of(json.loads(content))))
 
 
 @dataclass(frozen=True, slots=True)
