@@ -8,9 +8,8 @@ incomplete. A file that a reader left to a later reading gets none.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import SplittableOperator
@@ -22,21 +21,13 @@ from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.row_account import breaches, row_account
 from dagkit.engine.record.work_records import work_recorded
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.record import instead_of
+from dagkit.engine.work.record import FileWork, instead_of
 from dagkit.engine.work.waiting import Waiting
 
+_logger = logging.getLogger(__name__)
 
-@dataclass(slots=True)
-class _Worked:
-    """The elements of one file that a window read, and the items that it sent for it."""
-
-    rows: Counter[str] = field(default_factory=Counter)
-    """How many items each reader sent."""
-    rejected: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
-    elements: set[int | None] = field(default_factory=set)
-    instead: Mapping[str, Any] | None = None
-    """What the receipt states instead of what the file was found with; empty: the file was left."""
+Worked = Sequence[tuple[str, FileWork]]
+"""What each reader did of one file in a window, by slot."""
 
 
 def receipts_after(ended: EndedWindow, saved: Saved) -> Saved:
@@ -92,44 +83,41 @@ def _new(source: str, item: WorkItem) -> Receipt:
     return Receipt.model_validate({**(item.receipt or {}), "source": source, "path": item.element["path"]})
 
 
-def _worked_in(ended: EndedWindow) -> dict[str, _Worked]:
+def _worked_in(ended: EndedWindow) -> dict[str, list[tuple[str, FileWork]]]:
     """The work of a window on each file for which a receipt is wanted."""
-    worked: dict[str, _Worked] = {}
+    worked: dict[str, list[tuple[str, FileWork]]] = {}
     for report in ended.answer.reports:
         for into, done in report.done.items():
-            operator = into.operator
             for source, work in done.record.files.items():
                 if work.element_ids:
-                    of_file = worked.setdefault(source, _Worked())
-                    of_file.rows[operator] += work.rows
-                    of_file.rejected[operator] += work.rejected
-                    of_file.dropped[operator] += work.dropped
-                    of_file.elements |= work.element_ids
-                    of_file.instead = instead_of(of_file.instead, work.instead)
+                    worked.setdefault(source, []).append((into.operator, work))
     return worked
 
 
-def _updated(receipt: Receipt, window_id: int, worked: _Worked, parts: Iterable[Part]) -> Receipt:
+def _updated(receipt: Receipt, window_id: int, worked: Worked, parts: Iterable[Part]) -> Receipt:
     """A receipt after a window that read the file. Pieces of files of other blocks hold nothing of it."""
     counted = {
-        "rows": _sum(receipt.rows, worked.rows),
-        "rejected": _sum(receipt.rejected, worked.rejected),
-        "dropped": _sum(receipt.dropped, worked.dropped),
+        "rows": _sum(receipt.rows, ((reader, work.rows) for reader, work in worked)),
+        "rejected": _sum(receipt.rejected, ((reader, work.rejected) for reader, work in worked)),
+        "dropped": _sum(receipt.dropped, ((reader, work.dropped) for reader, work in worked)),
     }
-    written = (part.file for part in parts if part.part and part.element_id in worked.elements)
+    elements = {element for _, work in worked for element in work.element_ids}
+    written = (part.file for part in parts if part.part and part.element_id in elements)
     outputs = tuple(sorted({*receipt.outputs, *written}))
     windows = (receipt.windows[0] if receipt.windows else window_id, window_id)
-    instead = worked.instead or {}
-    is_left = receipt.is_left or (worked.instead is not None and not instead)
-    return receipt.model_copy(update={**counted, "outputs": outputs, "windows": windows, "is_left": is_left, **instead})
+    stated = reduce(instead_of, (work.instead for _, work in worked))
+    is_left = receipt.is_left or (stated is not None and not stated)  # empty: the file was left
+    return receipt.model_copy(
+        update={**counted, "outputs": outputs, "windows": windows, "is_left": is_left, **(stated or {})}
+    )
 
 
-def _sum(before: Mapping[str, int], worked: Mapping[str, int]) -> dict[str, int]:
+def _sum(before: Mapping[str, int], counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     """The counts of each reader after a window."""
-    return {name: before.get(name, 0) + worked.get(name, 0) for name in sorted({*before, *worked})}
-
-
-_logger = logging.getLogger(__name__)
+    after = Counter(before)
+    for reader, count in counts:
+        after[reader] += count
+    return dict(sorted(after.items()))
 
 
 class Accounts(RunPart):

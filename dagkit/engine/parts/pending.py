@@ -170,7 +170,7 @@ class PendingWork(RunPart):
         schedule, task = window.schedule, window.task
         if window.promise is None:
             window.promise = schedule.promise(last=task.last)
-        window.polls = schedule.polls and not (window.is_promised or task.last or task.arriving or window.arrived.work)
+        window.polls = schedule.polls and not (window.is_promised or task.last or task.arriving or window.queued.work)
         window.task = replace(
             task,
             work=work_by_slot(schedule.allocation, summary.addresses),
@@ -236,7 +236,7 @@ def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[In
     It contains none of the work that only younger windows discovered.
     """
     unknown: dict[ItemKey, list[WorkItem]] = {}
-    for item in chain.from_iterable(window.arrived.work for window in younger):
+    for item in chain.from_iterable(window.queued.work for window in younger):
         unknown.setdefault(item.key, []).append(item)
 
     def known(items: Iterable[WorkItem]) -> tuple[WorkItem, ...]:
@@ -248,7 +248,7 @@ def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[In
         if not isinstance(part, LaneView) or not unknown:
             parts[name] = part if isinstance(part, LaneView) else known(part)
             continue
-        place = younger[0].arrived.places.get(name, part.start)
+        place = younger[0].queued.places.get(name, part.start)
         parts[name] = part.until(place)
         parts[f"{name} later"] = known(part.since(place))
     return Waiting(parts)

@@ -151,7 +151,7 @@ class EndedWindow:
     @property
     def given(self) -> Sequence[WorkItem]:
         """The work that its discoveries added to the queue."""
-        return self.window.arrived.work
+        return self.window.queued.work
 
 
 class RunPart:
