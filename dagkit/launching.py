@@ -144,7 +144,7 @@ def launch_compiled(
 
     It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
     process but not of the machine. `observers` receive every run event, and `watch` the present figures; a `probe` may
-    crash the run at any step. Raise `DriverRuns` if another process runs the application, unless this one is to
+    crash the run at any step. Raise `driver-runs` if another process runs the application, unless this one is to
     `take_over`. If `fresh`, begin again beside the earlier run, whose folder is renamed. If the Spark Connect server of
     a session that dagkit opened starts again, resume in another session.
     """
@@ -203,7 +203,7 @@ def launch_compiled(
 
 
 def _check_outputs(compilation: Compilation, *, durable: bool) -> None:
-    """Raise FolderRefused if an operator cannot write to its output folder."""
+    """Raise `folder-refused` if an operator cannot write to its output folder."""
     with Masking.of(lambda: program_of(compilation)).masked():
         make_output_folders(program_of(compilation), str(Path.cwd()), durable=durable)
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from dagkit.api.files import content_of_piece
 from dagkit.backends.reference import ReferenceBackend
@@ -37,11 +36,9 @@ from dagkit.ledger import ExecuteTransform, Ledger, Record, Span
 from dagkit.retracing.window_again import NotFoundAgain, PastWindow, RunAgain, WindowAgain
 
 
-class ReplayRefused(RunFailure):
+def _replay_refused(problem: str, remedy: str, scene: Scene) -> RunFailure:
     """A window cannot run again, or what it wrote cannot be compared; nothing was changed."""
-
-    code = "replay-refused"
-    exit_code: ClassVar[int] = 3
+    return RunFailure(problem, remedy, scene, code="replay-refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +91,10 @@ def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Window, Mapping[st
     found = [entry for entry in entries if entry.checkpoint.window >= window]
     if window < 1 or not found:
         last = entries[-1].checkpoint.window if entries else 0
-        raise ReplayRefused(
+        raise _replay_refused(
             f"the ledger has no window {window}" + (f": its windows end at {last}" if last else ""),
             "choose one of `dagkit ledger show`",
+            Scene(),
         )
     before = Checkpoint() if window == 1 else entries[0].checkpoint
     return before, found[0], by_file(part for entry in found for part in entry.checkpoint.finished)
@@ -146,8 +144,8 @@ def _work(again: WindowAgain, into: Address, checkpoint: Checkpoint) -> list[Wor
     return list(found.values())
 
 
-def _not_again(into: Address, window: int, why: str) -> ReplayRefused:
-    return ReplayRefused(
+def _not_again(into: Address, window: int, why: str) -> RunFailure:
+    return _replay_refused(
         f"window {window} cannot run again: not all elements that {into.operator} processed can be found again: {why}",
         "replay another window",
         Scene(into.operator, window),
@@ -189,7 +187,7 @@ def _rows(
     for part in in_order(part for part in parts if not part.is_external):
         found = place_of(part, completed, place)
         if found is None:
-            raise ReplayRefused(
+            raise _replay_refused(
                 f"what window {part.window} wrote to {printable(part.file)} is not there any more: the file was moved "
                 "or changed, or joined with later output before it was complete",
                 "replay another window",

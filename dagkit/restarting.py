@@ -25,21 +25,18 @@ from dagkit.engine.record.status_file import STATUS, refuse_second, this_process
 from dagkit.engine.record.written_file import PiecePlace, place_of
 from dagkit.engine.run.launch_record import LAUNCHED, kept_place
 from dagkit.engine.run.restart_mark import (
-    WITHDRAWN,
     RestartMark,
-    RestartRefused,
     alone,
     finish_restart,
     made_beside,
+    restart_refused,
     take_steps,
 )
-from dagkit.errors import printable
+from dagkit.errors import RunFailure, printable
 from dagkit.ledger import Ledger
 from dagkit.ledger.exchange.prefixes import copy_chain
 from dagkit.ledger.stores import open_store
 from dagkit.urls import absolute, is_url, local_path
-
-__all__ = ["WITHDRAWN", "Restart", "RestartRefused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +62,9 @@ class Restart:
 
     @classmethod
     def planned(cls, place: str, window: int) -> "Restart":
-        """Look what a restart does, and change nothing. Raise `RestartRefused` or `DriverRuns` if there can be none."""
+        """Look what a restart does, and change nothing. Raise if there can be none."""
         if is_url(place):
-            raise RestartRefused("an application's folder in an object store cannot be renamed", "use another folder")
+            raise restart_refused("an application's folder in an object store cannot be renamed", "use another folder")
         finish_restart(place)
         refuse_second(open_store(place), datetime.now(UTC))
         ledger = Ledger.open(place)
@@ -117,14 +114,14 @@ class Restart:
     def perform(self, now: datetime) -> str:
         """Make the new folder and return the one in which the earlier run is kept.
 
-        Raise `RestartRefused` or `DriverRuns` if another restart runs, or the application was launched since this one
-        was planned, and `RestartUnfinished` if files cannot be moved. A restart that is killed has changed nothing, or
+        Raise if another restart runs, or the application was launched since this one
+        was planned, and `restart-unfinished` if files cannot be moved. A restart that is killed has changed nothing, or
         is finished by the next launch or restart.
         """
         made = made_beside(self.place)
         with alone(self.place):
             if Restart.planned(self.place, self.window) != self:
-                raise RestartRefused("the application or its output changed meanwhile", "look at what it would do now")
+                raise restart_refused("the application or its output changed meanwhile", "look at what it would do now")
             shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
             self._make(made, now)
             mark = RestartMark(kept=kept_place(self.place, now), withdrawn=self.withdrawn)
@@ -182,13 +179,13 @@ def _set_in(checkpoint: Checkpoint) -> object:
     return checkpoint.altered, checkpoint.partitions
 
 
-def _no_such_window(window: int, last: int) -> RestartRefused:
+def _no_such_window(window: int, last: int) -> RunFailure:
     if not last:
-        return RestartRefused("no window is committed yet", "launch the application; it begins at the first window")
+        return restart_refused("no window is committed yet", "launch the application; it begins at the first window")
     if window == last:
-        return RestartRefused(f"window {window} is the last one", "launch the application: it resumes there")
+        return restart_refused(f"window {window} is the last one", "launch the application: it resumes there")
     choice = "there is no earlier window" if last == 1 else f"choose a window from 1 to {last - 1}"
-    return RestartRefused(
+    return restart_refused(
         f"the ledger has no window {window} with later ones: its windows are 1 to {last}",
         f"{choice}; `dagkit launch --fresh` begins before the first",
     )
@@ -199,7 +196,7 @@ def _refuse_unrepeatable(later: Iterable[Part], receipts: Iterable[str], place: 
     for part in later:
         if part.is_external:
             problem = f"window {part.window} delivered entries of {part.operator} to an external system"
-            raise RestartRefused(
+            raise restart_refused(
                 f"{problem}, which dagkit cannot take back", "launch in another folder with --path, into other outputs"
             )
         if is_url(part.file):
@@ -212,15 +209,15 @@ def _refuse_unrepeatable(later: Iterable[Part], receipts: Iterable[str], place: 
         raise _written_together()
 
 
-def _not_movable(file: str) -> RestartRefused:
-    return RestartRefused(
+def _not_movable(file: str) -> RunFailure:
+    return restart_refused(
         f"{printable(file)} is in an object store, where files cannot be moved",
         "launch in another folder with --path, into another output folder",
     )
 
 
-def _written_together() -> RestartRefused:
-    return RestartRefused(
+def _written_together() -> RunFailure:
+    return restart_refused(
         "later windows wrote to files that several slots write together, and the ledger does not hold their slices",
         "launch in another folder with --path, into another output folder",
     )
@@ -235,7 +232,7 @@ def _places(
             continue
         found = place_of(part, later, place)
         if found is None:
-            raise RestartRefused(
+            raise restart_refused(
                 f"{printable(part.file)} was not complete after window {window}, and what it held then was joined with "
                 "later output or removed since",
                 "choose another window, or begin again with `dagkit launch --fresh`",

@@ -126,12 +126,8 @@ def parent(place: str) -> str:
     return whole.rpartition("/")[0] + mark + options
 
 
-class FilesystemMissing(OSError):
-    """What reads URLs of a scheme is not installed here."""
-
-
 def resolved(url: str) -> Resolved:
-    """The filesystem that a URL names, and the path within it. Raise FilesystemMissing if nothing here reads it."""
+    """The filesystem that a URL names, and the path within it. Raise an OSError if nothing here reads it."""
     parts = urlsplit(url)
     filesystem, before = _filesystem(parts.scheme, parts.netloc, parts.query)
     if filesystem is not None:
@@ -208,12 +204,12 @@ def _azure(host: str) -> tuple[Any, str] | None:
     return filesystem, container
 
 
-def _missing(scheme: str, reason: str) -> FilesystemMissing:
+def _missing(scheme: str, reason: str) -> OSError:
     others = {
         **dict.fromkeys(_OF_HADOOP, "; set JAVA_HOME, HADOOP_HOME and CLASSPATH as Hadoop's clients need them"),
         **dict.fromkeys(_OF_AZURE, ", or set AZURE_STORAGE_ACCOUNT_NAME to read it without that"),
     }
-    return FilesystemMissing(f"the filesystem of {scheme}:// is not installed here: {reason}{others.get(scheme, '')}")
+    return OSError(f"the filesystem of {scheme}:// is not installed here: {reason}{others.get(scheme, '')}")
 
 
 def object_store_options(endpoint: str | None = None) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
+from pydantic import ValidationError
+
 from dagkit.api.application import FunctionApplication, Module, StreamingApplication
 from dagkit.api.component import Component
 from dagkit.api.configuration import Config
@@ -14,6 +16,7 @@ from dagkit.api.ports import called, input_ports, output_ports
 from dagkit.api.traces import author_where, shown_path, summary
 from dagkit.compiler.missing import Missing, holds, missing_at, standing_in
 from dagkit.conf.declared.declaration import DeclaredApplication
+from dagkit.conf.values.object_making import spoken
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
 
@@ -86,9 +89,10 @@ def _why_unfinished(author: StreamingApplication | Module, raised: BaseException
         methods = [name for name in dir(Dag) if not name.startswith("_")]
         snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(raised.name)).lower()
         return Diagnostic("populate-failed", f"a Dag has no {raised.name!r}", did_you_mean(snake, methods), where)
+    reason = f"ValidationError: {raised.title}: {spoken(raised)}" if isinstance(raised, ValidationError) else None
     return Diagnostic(
         "populate-failed",
-        f"populate_dag of {_called(author)} raised {summary(raised)}",
+        f"populate_dag of {_called(author)} raised {reason or summary(raised)}",
         "fix this line; later lines were not checked",
         where,
     )

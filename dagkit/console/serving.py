@@ -10,7 +10,7 @@ from typing import Any
 
 from dagkit.console.kept_address import ConsoleAddress, KeptAddress
 from dagkit.console.run_folder import RunFolder
-from dagkit.errors import AddressTaken, LibraryMissing
+from dagkit.errors import address_taken, library_missing
 
 LOCAL = "127.0.0.1"
 
@@ -60,7 +60,7 @@ class Console:
 
 
 def _listening(address: str, port: int, last_port: int | None) -> socket.socket:
-    """Listen at a port; for port 0, at the last one if it is free. Raise `AddressTaken` if that is impossible."""
+    """Listen at a port; for port 0, at the last one if it is free. Raise `address-taken` if that is impossible."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     if port == 0 and last_port is not None:
         with suppress(OSError):
@@ -68,7 +68,7 @@ def _listening(address: str, port: int, last_port: int | None) -> socket.socket:
     try:
         return socket.create_server((address, port), family=family)
     except OSError as refused:
-        raise AddressTaken("the console", "--console=PORT or --port", address, port, refused) from refused
+        raise address_taken("the console", "--console=PORT or --port", address, port, refused) from refused
 
 
 _QUIET = {
@@ -91,5 +91,5 @@ def _uvicorn() -> Any:
         import starlette  # noqa: F401, PLC0415 - an extra brings it
         import uvicorn  # noqa: PLC0415 - as above
     except ImportError as missing:
-        raise LibraryMissing(str(missing.name), "console") from missing
+        raise library_missing(str(missing.name), "console") from missing
     return uvicorn

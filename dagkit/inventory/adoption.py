@@ -26,10 +26,9 @@ _NAMED = 5
 """How many files a message names."""
 
 
-class AdoptionRefused(RunFailure):
+def adoption_refused(problem: str, remedy: str) -> RunFailure:
     """The list of files of a query was not taken over, since records could be lost or doubled."""
-
-    code = "adoption-refused"
+    return RunFailure(problem, remedy, code="adoption-refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def adopt(
 ) -> Adoption:
     """Let an input operator remember the files that Spark has read, in one event of its chain.
 
-    Raise AdoptionRefused, before anything is written, if a record could be lost or doubled. `pretend` writes nothing.
+    Raise adoption-refused, before anything is written, if a record could be lost or doubled. `pretend` writes nothing.
     """
     plan, checkpoint = running_plan(compilation, ledger)
     adoption = Adoption(operator, read, doubt)
@@ -124,7 +123,7 @@ def adopt(
         why_not = adopting.adopt_files(adoption.sort)
         state = saved(adopting, operator)
     if why_not:
-        raise AdoptionRefused(
+        raise adoption_refused(
             f"{operator} cannot remember what another program has read: {why_not}", "change the property"
         )
     _refuse_doubt(adoption)
@@ -137,23 +136,23 @@ def adopt(
 
 
 def _refuse_doubt(adoption: Adoption) -> None:
-    """Raise AdoptionRefused unless it is known of each file whether Spark has read it."""
+    """Raise `adoption-refused` unless it is known of each file whether Spark has read it."""
     read, doubt = adoption.read, adoption.doubt
     if read.unfinished and doubt.in_flight is None:
-        raise AdoptionRefused(
+        raise adoption_refused(
             f"micro-batch {read.in_flight} of the query has not ended, and its sink may hold the rows of "
             f"{_named(sorted(read.unfinished))}",
             "let the query end it, with trigger(availableNow=True); or look into its sink, and state with --in-flight "
             "whether these files were `read` or `unread`",
         )
     if adoption.changed and doubt.changed is None:
-        raise AdoptionRefused(
+        raise adoption_refused(
             f"Spark has listed these files, and they have changed since: {_named(adoption.changed)}",
             "Spark does not read them again. State with --changed whether they count as `read`, or as `unread`, in "
             "which case a launch reads each of them whole",
         )
     if read.files and not adoption.adopted and adoption.unread:
-        raise AdoptionRefused(
+        raise adoption_refused(
             f"{adoption.operator} finds none of the {len(read.files)} files that Spark has read, but others: "
             f"{_named(adoption.unread)}",
             "let it scan the folder of the query. If Spark has removed the files that it read (cleanSource), there is "
@@ -162,11 +161,11 @@ def _refuse_doubt(adoption: Adoption) -> None:
 
 
 def _refuse_overlap(adoption: Adoption, ledger: Ledger) -> None:
-    """Raise AdoptionRefused if the application has found a file that Spark has read."""
+    """Raise `adoption-refused` if the application has found a file that Spark has read."""
     mine = set(adoption.adopted)
     both = [file.path for file in recorded(ledger) if file.finder == adoption.operator and file.path in mine]
     if both:
-        raise AdoptionRefused(
+        raise adoption_refused(
             f"{adoption.operator} has found files that Spark has read, too: {_named(both)}",
             "adopt the checkpoint before the first launch, under another APPLICATION_PATH, and stop the query for good "
             "before that",

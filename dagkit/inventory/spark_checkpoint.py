@@ -25,10 +25,9 @@ _SAME_SCHEME = {"s3a": "s3", "s3n": "s3"}
 """Schemes under which Hadoop and dagkit know the same store."""
 
 
-class SparkCheckpointUnreadable(RunFailure):
+def _checkpoint_unreadable(problem: str, remedy: str) -> RunFailure:
     """A folder is no checkpoint of a file source of Structured Streaming that can be read."""
-
-    code = "checkpoint-unreadable"
+    return RunFailure(problem, remedy, code="checkpoint-unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +67,13 @@ def identity(place: str) -> str:
 def files_read(place: str, source: int | None, *, in_flight_is_read: bool) -> ReadFiles:
     """The files that a source has read, where there is one, the only file source.
 
-    Raise SparkCheckpointUnreadable if the folder is no checkpoint, or has no such source.
+    Raise `checkpoint-unreadable` if the folder is no checkpoint, or has no such source.
     """
     checkpoint = _Checkpoint(absolute(place))
     query = checkpoint.json_in("metadata").get("id", "")
     planned, ended = checkpoint.numbers("offsets"), checkpoint.numbers("commits")
     if not planned:
-        raise SparkCheckpointUnreadable(
+        raise _checkpoint_unreadable(
             f"{shown(checkpoint.place)} is no checkpoint of Structured Streaming: it has no offsets",
             "name the checkpointLocation of the query",
         )
@@ -109,13 +108,13 @@ class _Checkpoint:
         of_files = [number for number, text in enumerate(offsets) if _log_offset(text) is not None]
         if wanted is None and len(of_files) != 1:
             there = ", ".join(map(str, of_files)) or "none"
-            raise SparkCheckpointUnreadable(
+            raise _checkpoint_unreadable(
                 f"{shown(self.place)} has {len(of_files)} file sources, and one must be chosen",
                 f"choose one with --source; file sources: {there}",
             )
         chosen = of_files[0] if wanted is None else wanted
         if chosen not in of_files:
-            raise SparkCheckpointUnreadable(
+            raise _checkpoint_unreadable(
                 f"source {chosen} of {shown(self.place)} is no file source that has read anything",
                 f"file sources: {', '.join(map(str, of_files)) or 'none'}; only their lists of files can be taken over",
             )
@@ -134,7 +133,7 @@ class _Checkpoint:
         first = max((number for number, is_compact in logs.items() if is_compact and number <= last), default=0)
         for number in range(first, last + 1):
             if number not in logs:
-                raise SparkCheckpointUnreadable(
+                raise _checkpoint_unreadable(
                     f"{shown(self.place)}/{folder} has no file {number}, so files that Spark has read are unknown",
                     "restore the checkpoint; without this file, the query itself cannot continue either",
                 )
@@ -192,8 +191,8 @@ class _Checkpoint:
         except (OSError, UnicodeDecodeError) as error:
             raise self._unreadable(name, str(error)) from error
 
-    def _unreadable(self, name: str, why: str) -> SparkCheckpointUnreadable:
-        return SparkCheckpointUnreadable(
+    def _unreadable(self, name: str, why: str) -> RunFailure:
+        return _checkpoint_unreadable(
             f"{shown(self.place)}/{name} cannot be read as part of a checkpoint of Structured Streaming: "
             f"{printable(why)}",
             "name the checkpointLocation of a query that Spark can continue",

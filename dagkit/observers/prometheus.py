@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from dagkit.api.stats import BYTE, OperatorStats
 from dagkit.engine.program.facts import Fact, Scaled, Split
 from dagkit.engine.record.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
-from dagkit.errors import AddressTaken
+from dagkit.errors import address_taken
 from dagkit.observers.series import ALL, OPERATOR, USER, Series
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -53,7 +53,7 @@ class Prometheus:
         try:
             server, thread = start_http_server(port, address, self.registry)
         except OSError as refused:
-            raise AddressTaken("the metrics", "--metrics-port", address, port, refused) from refused
+            raise address_taken("the metrics", "--metrics-port", address, port, refused) from refused
         try:
             yield int(server.server_port)
         finally:

@@ -31,7 +31,6 @@ class WarmDriverEnded(RunFailure):
     """The process to which the launch was handed over has ended without saying how."""
 
     code = "warm-driver-ended"
-    exit_code = 9
 
     def __init__(self) -> None:
         super().__init__(

@@ -20,7 +20,6 @@ class ServeFailed(RunFailure):
     """A warm driver cannot be started here."""
 
     code = "serve-failed"
-    exit_code = 5
 
 
 def socket_path(environment: Mapping[str, str] = os.environ) -> Path:

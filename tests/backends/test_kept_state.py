@@ -48,10 +48,6 @@ def expected() -> dict[str, str]:
     return found
 
 
-def test_the_reference_counts_as_a_dict_would(tmp_path):
-    assert counts(Desk(tmp_path, draw).run()) == expected()
-
-
 class Noting(SparkBackend):
     sizes: list[int]
 

@@ -7,9 +7,8 @@ import sys
 import pytest
 
 from dagkit.backends.spark import session_at
-from dagkit.backends.spark.session.master import SparkUnavailable
-from dagkit.backends.spark.session.session import SparkIncomplete
 from dagkit.clock import PATIENCE
+from dagkit.errors import RunFailure
 from dagkit.machine import Machine, StartingSession
 from tests.processes import run_program
 
@@ -29,7 +28,7 @@ def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"sc://127.0.0.1:{server.getsockname()[1]}"
         message = f"no Spark Connect server answers at {url} within 0.2 s [spark-unavailable]\n  help: "
-        with pytest.raises(SparkUnavailable, match=f"^{re.escape(message)}"):
+        with pytest.raises(RunFailure, match=f"^{re.escape(message)}"):
             session_at(url)
 
 
@@ -62,7 +61,7 @@ def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark)
 def test_yarn_needs_to_be_configured(monkeypatch):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(SparkIncomplete, match=r"^Spark does not know where YARN is .*\n  help: set HADOOP_CONF_DIR"):
+    with pytest.raises(RunFailure, match=r"^Spark does not know where YARN is .*\n  help: set HADOOP_CONF_DIR"):
         session_at("yarn")
 
 

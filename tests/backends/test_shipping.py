@@ -16,10 +16,10 @@ import pytest
 from dagkit import Dag, InputPort, Operator, PortContext, StreamCodec
 from dagkit.api import installed
 from dagkit.backends.spark import SparkBackend
-from dagkit.backends.spark.failures.spark_errors import SparkEnded
 from dagkit.backends.spark.shipping.shipping import Known, by_value, modules_of, shipped
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
+from dagkit.errors import RunFailure
 from tests.backends.cast import Words, chained
 from tests.processes import run_program
 
@@ -231,7 +231,7 @@ def test_a_class_that_goes_with_an_item_is_whole_on_the_other_side(author, tmp_p
 def test_a_backend_that_cannot_be_made_leaves_no_module_by_value(written):
     author = written("greeting", AUTHOR)
     session: Any = None
-    with pytest.raises(SparkEnded, match="could not send dagkit") as raised:
+    with pytest.raises(RunFailure, match="could not send dagkit") as raised:
         SparkBackend(compile_application(author.populate_dag), session)
     assert raised.traceback, "the frames keep the unfinished backend alive, so that nothing is undone by its deletion"
     assert "greeting" not in cloudpickle.list_registry_pickle_by_value()

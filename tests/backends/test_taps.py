@@ -70,14 +70,11 @@ def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tm
     assert (reply.window, ["seven" in one.item for one in reply.items]) == (3, [True])
 
 
-def test_an_unknown_stream_is_refused_with_a_near_name(tmp_path):
+def test_an_unknown_stream_is_refused_with_a_near_name_and_an_old_request_is_dropped(tmp_path):
     reply = tapped(tmp_path, multiplied(), Machine("reference"), stream="tims")
     assert reply.refused == "there is no stream 'tims'\n  help: did you mean 'times'?"
-
-
-def test_an_old_request_is_dropped(tmp_path):
-    assert tapped(tmp_path, multiplied(), Machine("reference"), LASTS * 2, stream="times") is None
-    assert not list((tmp_path / "app/requests").iterdir())
+    assert tapped(tmp_path / "old", multiplied(), Machine("reference"), LASTS * 2, stream="times") is None
+    assert not list((tmp_path / "old/app/requests").iterdir())
 
 
 def test_secrets_are_masked(tmp_path):

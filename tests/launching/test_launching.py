@@ -18,8 +18,8 @@ from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, 
 from dagkit.clock import SystemClock
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
-from dagkit.engine.record.status_file import DriverRuns, read_status
-from dagkit.errors import DagkitError
+from dagkit.engine.record.status_file import read_status
+from dagkit.errors import DagkitError, RunFailure
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
@@ -69,7 +69,7 @@ def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
 
     def launch_again(event: RunEvent) -> None:
         if isinstance(event, Resumed):
-            with pytest.raises(DriverRuns, match=f"process {os.getpid()} of") as raised:
+            with pytest.raises(RunFailure, match=f"process {os.getpid()} of") as raised:
                 launch(summing, until="once", machine=REFERENCE)
             refused.append(raised.value)
             launch(summing, until="once", machine=REFERENCE, take_over=True)

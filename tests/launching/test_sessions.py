@@ -16,7 +16,7 @@ from dagkit.api.outage import Patience, present_outages
 from dagkit.engine.parts.requests import Request, StopRun, ask, reply_to
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.run_events import Failed, Resumed, RunEvent, Starting
-from dagkit.engine.record.status_file import DriverRuns, read_status
+from dagkit.engine.record.status_file import read_status
 from dagkit.errors import RunFailure
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
@@ -236,7 +236,7 @@ def test_a_driver_stops_that_another_one_is_about_to_replace():
         assert there.wait(within(60))
 
     try:
-        with pytest.raises(DriverRuns):
+        with pytest.raises(RunFailure, match=r"\[driver-runs\]"):
             launched(Ending([2]), replaced, until="once")
     finally:
         released.set()

@@ -14,34 +14,31 @@ WRITING, SLICES = "operators/writing/test_file_output.py::", "operators/writing/
 PARTS, BAD = "operators/writing/test_part_writer.py::", "operators/test_bad_input.py::"
 MESSAGES, QUEUES = "operators/test_bad_messages.py::", "operators/queues/test_on_rabbitmq.py::"
 SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing.py::"
-SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
+FOLLOWER = "scaling/test_follower.py::"
+
+
+def _here(test: str) -> str:
+    """A test of Malhar as it is called here: `testTimeScan` is `test_time_scan`."""
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", test)
+
 
 MALHAR = {
     "FileSplitterInputTest": {
-        "testFileMetadata": f"{FINDING}test_file_metadata",
-        "testScannerFilterForDuplicates": f"{FINDING}test_scanner_filter_for_duplicates",
-        "testBlockMetadataNoSplit": f"{FINDING}test_block_metadata_no_split",
-        "testBlockMetadataWithSplit": f"{FINDING}test_block_metadata_with_split",
-        "testIdempotency": f"{FINDING}test_idempotency",
-        "testTimeScan": f"{FINDING}test_time_scan",
-        "testTrigger": f"{FINDING}test_trigger",
-        "testBlocksThreshold": f"{FINDING}test_blocks_threshold",
-        "testIdempotencyWithBlocksThreshold": f"{FINDING}test_idempotency_with_blocks_threshold",
-        "testFirstWindowAfterRecovery": f"{FINDING}test_first_window_after_recovery",
-        "testRecoveryOfPartialFile": f"{FINDING}test_recovery_of_partial_file",
-        "testRecursive": f"{FINDING}test_recursive",
-        "testSingleFile": f"{FINDING}test_single_file",
-        "testRecoveryOfBlockMetadataIterator": f"{FINDING}test_recovery_of_block_metadata_iterator",
-        "testFileModificationTest": f"{FINDING}test_file_modification_test",
-        "testMultipleNestedInput": f"{FINDING}test_multiple_nested_input",
-        "testEmptyDirCopy": f"{FINDING}test_empty_dir_copy",
+        test: f"{FINDING}{_here(test)}"
+        for test in (
+            *("testFileMetadata", "testScannerFilterForDuplicates", "testBlockMetadataNoSplit", "testIdempotency"),
+            *("testBlockMetadataWithSplit", "testTimeScan", "testTrigger", "testBlocksThreshold", "testRecursive"),
+            *("testIdempotencyWithBlocksThreshold", "testFirstWindowAfterRecovery", "testRecoveryOfPartialFile"),
+            *("testSingleFile", "testRecoveryOfBlockMetadataIterator", "testFileModificationTest"),
+            *("testMultipleNestedInput", "testEmptyDirCopy"),
+        )
     },
     "FileSplitterBaseTest": {
-        "testFileMetadata": f"{FINDING}test_base_file_metadata",
-        "testBlockMetadataNoSplit": f"{FINDING}test_base_block_metadata_no_split",
-        "testBlockMetadataWithSplit": f"{FINDING}test_base_block_metadata_with_split",
-        "testBlocksThreshold": f"{FINDING}test_base_blocks_threshold",
-        "testSplitterInApp": f"{FINDING}test_base_splitter_in_app",
+        test: f"{FINDING}{_here(test).replace('test_', 'test_base_', 1)}"
+        for test in (
+            *("testFileMetadata", "testBlockMetadataNoSplit", "testBlockMetadataWithSplit", "testBlocksThreshold"),
+            "testSplitterInApp",
+        )
     },
     "FileSplitterTest": {"all, with lines of two lengths": f"{FINDING}test_lines_of_two_lengths"},
     "AbstractBlockReaderTest": {
@@ -51,51 +48,45 @@ MALHAR = {
         "testPartitioning": "operators/reading/test_block_reader.py::test_partitioning",
         "testCountersTransfer": f"{READING}test_counters_transfer",
     },
-    "FSLineReaderTest and ReadAheadLineReaderTest": {
-        "test": f"{READING}test_test",
-        "testMultipleBlocks": f"{READING}test_multiple_blocks",
-        "testNonConsecutiveBlocks": f"{READING}test_non_consecutive_blocks",
-    },
-    "FSSliceReaderTest": {
-        "testBytesReceived": f"{READING}test_bytes_received",
-        "testBlockSize": f"{READING}test_block_size",
-    },
-    "FSRecordReaderTest": {
-        "testDelimitedRecords": f"{READING}test_delimited_records",
-        "testFixedWidthRecords": f"{READING}test_fixed_width_records",
-        "testMissingRecordLength": f"{READING}test_missing_record_length",
+    "FSLineReaderTest, ReadAheadLineReaderTest, FSSliceReaderTest and FSRecordReaderTest": {
+        test: f"{READING}{_here(test)}"
+        for test in (
+            *("testTest", "testMultipleBlocks", "testNonConsecutiveBlocks", "testBytesReceived", "testBlockSize"),
+            *("testDelimitedRecords", "testFixedWidthRecords", "testMissingRecordLength"),
+        )
     },
     "PartFileWriterTest": {"testBlockWriting": f"{SLICES}test_block_writing"},
     "AbstractFileOutputOperatorTest": {
-        "testSingleFileCompletedWrite": f"{WRITING}test_completed_write[SingleFile]",
-        "testMultiFileCompletedWrite": f"{WRITING}test_completed_write[MultiFile]",
-        "testSingleRollingFileCompletedWrite": f"{WRITING}test_completed_write[SingleRollingFile]",
-        "testMultiRollingFileCompletedWrite": f"{WRITING}test_completed_write[MultiRollingFile]",
+        **{
+            f"test{files}{written}Write": f"{WRITING}test_{written.lower()}_write[{files}]"
+            for written in ("Completed", "Failed")
+            for files in ("SingleFile", "MultiFile", "SingleRollingFile", "MultiRollingFile")
+        },
         "testSingleFileCompletedOverwriteInitial": f"{WRITING}test_completed_write[OverwriteInitial]",
         "testMultiFileCompletedCache1": f"{WRITING}test_completed_write[Cache1]",
-        "testSingleFileFailedWrite": f"{WRITING}test_failed_write[SingleFile]",
-        "testMultiFileFailedWrite": f"{WRITING}test_failed_write[MultiFile]",
-        "testSingleRollingFileFailedWrite": f"{WRITING}test_failed_write[SingleRollingFile]",
-        "testMultiRollingFileFailedWrite": f"{WRITING}test_failed_write[MultiRollingFile]",
         "testSingleRollingFileFailedWrite1": f"{WRITING}test_single_rolling_file_failed_write_1",
-        "testSingleRollingFileEmptyWindowsWrite": f"{WRITING}test_single_rolling_file_empty_windows_write",
         "singleFileMultiRollingFailure": f"{WRITING}test_single_file_multi_rolling_failure",
-        "testRecoveryOfOpenFiles": f"{WRITING}test_recovery_of_open_files",
         "validateNothingWrongTest": f"{WRITING}test_validate_nothing_wrong",
         "validateNegativeMaxLengthTest": f"{WRITING}test_validate_negative_max_length",
-        "testPeriodicRotation": f"{WRITING}test_periodic_rotation",
-        "testPeriodicRotationWithEviction": f"{WRITING}test_periodic_rotation_with_eviction",
-        "testGzipCompression": f"{WRITING}test_gzip_compression",
-        "testSnappyCompressionSimple": "Snappy, ciphers, and chains of filters",
-        "testSnappyStreamProvider": "Snappy, ciphers, and chains of filters",
-        "testChainFilters": "Snappy, ciphers, and chains of filters",
+        **{
+            test: f"{WRITING}{_here(test)}"
+            for test in (
+                *("testSingleRollingFileEmptyWindowsWrite", "testRecoveryOfOpenFiles", "testPeriodicRotation"),
+                *("testPeriodicRotationWithEviction", "testGzipCompression"),
+            )
+        },
+        **dict.fromkeys(
+            ("testSnappyCompressionSimple", "testSnappyStreamProvider", "testChainFilters"),
+            "Snappy, ciphers, and chains of filters",
+        ),
     },
     "AbstractSingleFileOutputOperatorTest": {"all": f"{WRITING}test_the_file_name_of_a_partition_has_its_number"},
     "GenericFileOutputOperatorTest": {
-        "testIdleWindowsFinalize": f"{WRITING}test_idle_windows_finalize",
-        "testTupleCountFinalize": f"{WRITING}test_tuple_count_finalize",
-        "runTestApplication": f"{WRITING}test_run_test_application",
-        "testRotationWithNoData": f"{WRITING}test_rotation_with_no_data",
+        test: f"{WRITING}{_here(test)}"
+        for test in (
+            *("testIdleWindowsFinalize", "testTupleCountFinalize", "testRotationWithNoData"),
+            "testRunTestApplication",
+        )
     },
     "FSRecordCompactionOperatorTest": {"testRotate": f"{PARTS}test_rotate_sends_each_finished_part"},
 }

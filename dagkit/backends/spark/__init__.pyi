@@ -1,6 +1,5 @@
 # The names of this package, each with the module that defines it. Type checkers and `__init__.py` read this list.
 
-from dagkit.backends.spark.failures.spark_errors import SparkFailed as SparkFailed
 from dagkit.backends.spark.session.session import has_kept_java as has_kept_java
 from dagkit.backends.spark.session.session import local_session as local_session
 from dagkit.backends.spark.session.session import running_session as running_session

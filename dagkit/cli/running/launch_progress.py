@@ -2,7 +2,8 @@
 
 import shlex
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -23,10 +24,11 @@ from dagkit.engine.record.run_events import (
     Starting,
     Working,
 )
+from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
 from dagkit.launching import Launched
-from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
-from dagkit.observers.run_text import counted_things, incomplete_files, slots_at_work, visibility
+from dagkit.observers.amounts import counted, in_bytes, in_units
+from dagkit.observers.run_text import counted_things, incomplete_files, reading, slots_at_work, time_left, visibility
 from dagkit.urls import shown
 
 MOST_PRINTED = 3
@@ -79,6 +81,14 @@ class Progress:
         self._printed = self._began
         self._visible: datetime | None = None
         """When the next file becomes visible, as last printed."""
+        self._snapshot: Callable[[], RunSnapshot] | None = None
+        """The figures of the run, while it is watched."""
+
+    @contextmanager
+    def watch(self, snapshot: Callable[[], RunSnapshot]) -> Iterator[None]:
+        """Within the block, print the estimates of these figures."""
+        self._snapshot = snapshot
+        yield
 
     def __call__(self, event: RunEvent) -> None:
         match event:
@@ -187,7 +197,11 @@ class Progress:
         """Print what slots process, if no line came for a long time: a window may take long, and it prints none."""
         if self.output.verbose or time.monotonic() - self._printed >= _SECONDS_WITHOUT_WINDOW:
             self._printed = time.monotonic()
-            self.output.message(f"at work: {'; '.join(slots_at_work(working, datetime.now(UTC)))}")
+            now = None if self._snapshot is None else self._snapshot()
+            if now is not None and now.to_do:
+                self.output.message(f"reading: {reading(now)}")
+            if working:
+                self.output.message(f"at work: {'; '.join(slots_at_work(working, datetime.now(UTC)))}")
 
     def _count(self, committed: Committed) -> None:
         totals, now = self.totals, time.monotonic()
@@ -200,7 +214,8 @@ class Progress:
         if self._has_table:
             return
         waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
-        pending = f"; {waiting}{_left(committed)}"
+        left = "" if self._snapshot is None else time_left(self._snapshot())
+        pending = f"; {waiting}{left}"
         line = (
             f"window {committed.window_id}: {_done(committed)} in {committed.millis / 1000:.1f} s"
             f"{pending if committed.waiting else ''}{_underway(committed.underway)}"
@@ -234,13 +249,6 @@ def _done(committed: Committed) -> str:
         due = f"{counted(committed.files, 'file')} completed" if committed.files else "only work that was due"
         return f"no input, {due}"
     return f"{in_units(committed.read)} read, {in_bytes(committed.written)} written"
-
-
-def _left(committed: Committed) -> str:
-    """How long the pending work takes at the speed of this window: `, about 26 s left`."""
-    if not committed.positions or not committed.waiting_positions:
-        return ""
-    return f", about {in_time(committed.waiting_positions * committed.millis / committed.positions / 1000)} left"
 
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:

@@ -88,7 +88,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 take_over=wanted.take_over,
                 durable=wanted.durable,
                 observers=observers,
-                watch=live_table if has_table else None,
+                watch=live_table if has_table else progress.watch,
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))

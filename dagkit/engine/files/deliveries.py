@@ -22,32 +22,26 @@ _logger = logging.getLogger(__name__)
 _PATIENCE = Patience(first=0.5, longest=30.0, reported_every=300.0)
 
 
-class EntriesStranded(RunFailure):
+def _entries_stranded(output: Address, window_id: int) -> RunFailure:
     """Committed entries wait for an external output that the application does not have any more."""
-
-    code = "entries-stranded"
-
-    def __init__(self, output: Address, window_id: int) -> None:
-        super().__init__(
-            f"window {window_id} committed entries for {output}, which were not delivered before the last launch "
-            "ended, and the application has no such output now",
-            "launch once with the operator as it was; then change the application",
-            Scene(output.operator, window_id),
-        )
+    return RunFailure(
+        f"window {window_id} committed entries for {output}, which were not delivered before the last launch "
+        "ended, and the application has no such output now",
+        "launch once with the operator as it was; then change the application",
+        Scene(output.operator, window_id),
+        code="entries-stranded",
+    )
 
 
-class DeliveryFailed(RunFailure):
+def _delivery_failed(output: Address, window_id: int, error: Exception) -> RunFailure:
     """An external system did not take a committed window, and would not if it was asked again."""
-
-    code = "delivery-failed"
-    caused_by_author = True
-
-    def __init__(self, output: Address, window_id: int, error: Exception) -> None:
-        super().__init__(
-            f"window {window_id} is committed, and the external system of {output} did not take it: "
-            f"{type(error).__name__}: {error}; nothing of it is lost",
-            "fix this, then launch again: the launch begins with this delivery",
-        )
+    return RunFailure(
+        f"window {window_id} is committed, and the external system of {output} did not take it: "
+        f"{type(error).__name__}: {error}; nothing of it is lost",
+        "fix this, then launch again: the launch begins with this delivery",
+        code="delivery-failed",
+        caused_by_author=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +96,7 @@ class Deliveries:
         """Deliver the entries of one output in one window. This is safe to repeat."""
         output = Address(name.removeprefix(EXTERNAL))
         if output not in self._connections or output not in dict(_outputs_of(program)):
-            raise EntriesStranded(output, window_id)
+            raise _entries_stranded(output, window_id)
         connection = self._connections[output]
         window = CommittedEntries(self._writer(output), window_id, parts, self._path)
 
@@ -113,7 +107,7 @@ class Deliveries:
                 self._disconnect(output)
                 raise
             except Exception as error:
-                raise DeliveryFailed(output, window_id, error) from error
+                raise _delivery_failed(output, window_id, error) from error
 
         self._call(output, connection.operator, window_id, apply)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, copy_name, is_in_place, pour, remove
+from dagkit.engine.files.pieces import BUFFER_BYTES, Piece, copy_name, file_unplaced, is_in_place, pour, remove
 from dagkit.urls import as_text, below, is_url, local_path, name_fault, parent, resolved
 
 
@@ -126,7 +126,7 @@ class LocalFolder(Folder):
                 sync_folder(target.parent)
             remove([piece.path for piece in pieces])
         except OSError as error:
-            raise FileUnplaced(file, error) from error
+            raise file_unplaced(file, error) from error
 
     def sync(self, levels: int) -> None:
         folder = self.path
@@ -246,7 +246,7 @@ class RemoteFolder(Folder):
                 self._place(files, resolved(file).path)
             remove(files)
         except OSError as error:
-            raise FileUnplaced(file, error) from error
+            raise file_unplaced(file, error) from error
 
     def sync(self, levels: int) -> None:
         """Do nothing: such stores keep what was written."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from dagkit.engine.files import folders
 from dagkit.engine.files.folders import folder_at, write_together
-from dagkit.engine.files.pieces import MarkUnwritten, Piece, PiecesLost, is_in_place, look_at, remove
+from dagkit.engine.files.pieces import Piece, PiecesLost, is_in_place, look_at, mark_unwritten, remove
 from dagkit.engine.files.regions import TOGETHER
-from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace, by_file, in_order
+from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order, staging_failed
 
 _logger = logging.getLogger(__name__)
 _BEGUN = "finishing"
@@ -75,7 +75,7 @@ def _noting(application_path: str, window_id: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MarkUnwritten(application_path, window_id, error) from error
+        raise mark_unwritten(application_path, window_id, error) from error
 
 
 def is_begun(application_path: str, window_id: int) -> bool:
@@ -206,5 +206,5 @@ def _together(parts: Sequence[Part], attempt: StagingPlace) -> Part:
     except FileNotFoundError as error:
         raise PiecesLost(last.file) from error
     except OSError as error:
-        raise StagingFailed(last.file, error) from error
+        raise staging_failed(last.file, error) from error
     return last.model_copy(update={"part": f"{inner}/{name}", "length": sum(part.length for part in parts)})

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.engine.files.folders import Folder, LocalFolder, folder_at, put_in_place
-from dagkit.engine.files.pieces import FileUnplaced, Piece
+from dagkit.engine.files.pieces import Piece, file_unplaced
 
 _BEING_WRITTEN = "receipts"
 
@@ -108,4 +108,4 @@ def _write_piece(pieces: Folder, receipt: Receipt, text: str, *, durable: bool) 
             if durable and isinstance(pieces, LocalFolder):
                 os.fsync(sink.fileno())
     except OSError as error:
-        raise FileUnplaced(pieces.path_of(receipt.file_name), error) from error
+        raise file_unplaced(pieces.path_of(receipt.file_name), error) from error

@@ -20,12 +20,6 @@ _CONTROL = "#control"
 """Marks the rows of control tuples; port names are Python identifiers and cannot contain this character."""
 
 
-class ControlUndeclared(RunFailure):
-    """An input operator sent a control tuple that its port does not declare, so it could not be read back."""
-
-    code = "control-undeclared"
-
-
 @dataclass(frozen=True, slots=True)
 class Emitted:
     """One item and its port."""
@@ -104,7 +98,9 @@ class DiscoveryCodec:
         name, control = type(stamped.control).__qualname__, stamped.control
         if name not in self._controls[operator, port]:
             problem = f"{operator}.{port} sent the control tuple {name}, which it does not declare"
-            raise ControlUndeclared(problem, f"write OutputPort(…, controls=({name},))", Scene(operator))
+            raise RunFailure(
+                problem, f"write OutputPort(…, controls=({name},))", Scene(operator), code="control-undeclared"
+            )
         data = JsonCodec(f"{operator}.{port}", type(control)).of(control)
         item: JsonValue = {"control": name, "stamp": stamped.stamp, "data": data}
         return EmittedItem(offset=offset, port=f"{port}{_CONTROL}", item=item).as_json()

@@ -39,7 +39,7 @@ class DriverInputs(RunPart):
     """All input operators of an application."""
 
     def __init__(self, run: RunState, queue: PendingWork) -> None:
-        """Read the discoveries from the ledger. Raise `FindingsStranded` if one of them has no receiver."""
+        """Read the discoveries from the ledger. Raise `discovery-stranded` if one of them has no receiver."""
         self._run = run
         self._queue = queue
         self.found: deque[Discovery] = deque(run.journal.discoveries())

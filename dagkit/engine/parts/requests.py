@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -153,7 +153,6 @@ class Unanswered(RunFailure):
     """No driver answered in time; the request was withdrawn."""
 
     code = "request-unanswered"
-    exit_code: ClassVar[int] = 8
 
     def __init__(self, place: str, seconds: float) -> None:
         super().__init__(
@@ -192,8 +191,7 @@ class Refused(RunFailure):
     """The driver refused the request; nothing was changed."""
 
     code = "request-refused"
-    usual_help: ClassVar[str] = "correct the request, and ask again"
-    exit_code: ClassVar[int] = 3
+    usual_help = "correct the request, and ask again"
 
     @classmethod
     def because(cls, reason: str) -> "Refused":

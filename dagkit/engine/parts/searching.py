@@ -17,7 +17,7 @@ from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
-from dagkit.engine.program.failures import OperatorFailed, RecordFatal, WindowLost, WorkerDied
+from dagkit.engine.program.failures import OperatorFailed, WindowLost, WorkerDied, record_fatal
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.status_file import LaunchMarker
 from dagkit.engine.work.aside import Search, cut_out, is_indivisible
@@ -159,7 +159,7 @@ class RecordSearch(RunPart):
     ) -> bool:
         """Whether the next attempt at a window leaves more work: the stretches in which slots ended.
 
-        Raise `RecordFatal` if such a stretch is the record, and the record stops the run.
+        Raise `record-fatal` if such a stretch is the record, and the record stops the run.
         """
         attempts = window.attempts
         found = [item for place in places if (item := self._suspect_at(window, place)) is not None]
@@ -209,7 +209,7 @@ class RecordSearch(RunPart):
     def _leaves_next(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> Leaving:
         """Return the work that the next attempt at a window leaves, after all attempts at it have failed.
 
-        Raise the failure if work is not its cause. Raise `RecordFatal` if the record is found and stops the run.
+        Raise the failure if work is not its cause. Raise `record-fatal` if the record is found and stops the run.
         """
         if not self._is_searched(window, error):
             raise error
@@ -223,10 +223,10 @@ class RecordSearch(RunPart):
         return Leaving.ALL
 
     def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
-        """Raise `RecordFatal` unless the record that ends its worker can be set aside."""
+        """Raise `record-fatal` unless the record that ends its worker can be set aside."""
         if not self._run.summary.sets_aside or not item.has_end or self._aside.is_full:
             place = self._aside.spot(item)
-            raise RecordFatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
+            raise record_fatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
 
     def _may_locate(self, window: InFlightWindow, error: OperatorFailed) -> bool:
         """Whether another attempt may find the place of the record on which an operator failed."""

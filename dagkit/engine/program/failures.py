@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from dagkit.api.external import Unavailable
 from dagkit.api.secrets import MASK, secrets_in
@@ -102,7 +102,6 @@ class InputRefused(OperatorFailed):
     """An operator cannot read its input."""
 
     code: RunCode = "input-unreadable"
-    exit_code: ClassVar[int] = InputUnreadable.exit_code
 
     def __init__(self, failure: Failure, cause: InputUnreadable) -> None:
         super().__init__(failure, cause)
@@ -113,7 +112,7 @@ class WindowLost(RunFailure):
     """A window was lost for a reason outside of the operators, such as a lost machine."""
 
     code: RunCode = "window-lost"
-    usual_help: ClassVar[str] = "launch again to resume after the last committed window"
+    usual_help = "launch again to resume after the last committed window"
 
 
 class WindowAbandoned(BaseException):
@@ -124,31 +123,21 @@ class WorkerDied(WindowLost):
     """The process that ran a part of a window ended: killed by a signal, out of memory, or stopped after a timeout."""
 
     code: RunCode = "worker-died"
-    usual_help: ClassVar[str] = (
+    usual_help = (
         "no single record that it reads is the cause: see the logs and the memory of the worker, and what its "
         "operators do in setup and at the ends of windows; then launch again"
     )
 
 
-class RecordFatal(RunFailure):
+def record_fatal(operator: str, spot: Spot, name: str, window_id: int, reason: str) -> RunFailure:
     """The search found the record that ends its worker, and the application is to stop."""
-
-    code = "record-fatal"
-
-    def __init__(self, operator: str, spot: Spot, name: str, window_id: int, reason: str) -> None:
-        super().__init__(
-            f"a record that {operator} reads ends its worker, at {spot.place}: {reason}",
-            "correct the operator, then launch again; or launch with ON_POISON=SET_ASIDE to set such records aside; or "
-            "give this one up for good with `dagkit work give-up`",
-            Scene(operator, window_id, None, name, spot.position),
-        )
-
-
-class WorkerFailed(RunFailure):
-    """A worker could not begin or end its part of a window."""
-
-    code = "worker-failed"
-    usual_help: ClassVar[str] = "fix this, then launch again to resume after the last committed window"
+    return RunFailure(
+        f"a record that {operator} reads ends its worker, at {spot.place}: {reason}",
+        "correct the operator, then launch again; or launch with ON_POISON=SET_ASIDE to set such records aside; or "
+        "give this one up for good with `dagkit work give-up`",
+        Scene(operator, window_id, None, name, spot.position),
+        code="record-fatal",
+    )
 
 
 def failure_of(
@@ -221,7 +210,7 @@ def failed_within(error: RunFailure, operator: str, window_id: int, slot: int | 
 
 def _message_of(error: BaseException) -> str:
     if isinstance(error, RunFailure):
-        return f"{type(error).__name__}: {error.problem}"
+        return f"{error.named}: {error.problem}"
     return "".join(traceback.format_exception_only(error)).strip()
 
 
@@ -229,7 +218,7 @@ class CodecFailed(RunFailure):
     """The stream codec of an input raised the cause of this."""
 
     code = "codec-failed"
-    usual_help: ClassVar[str] = "fix the stream codec, or the item; the next launch runs the window again"
+    usual_help = "fix the stream codec, or the item; the next launch runs the window again"
 
     def __init__(self, receiver: str) -> None:
         super().__init__(f"the stream codec of {receiver} failed")

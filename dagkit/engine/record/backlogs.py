@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,11 +19,9 @@ from dagkit.scaling import ScalingInputs, decide
 from dagkit.scaling.explaining import became, sentence
 
 
-class NothingDecided(RunFailure):
+def _decision_missing(problem: str, remedy: str) -> RunFailure:
     """The ledger holds no decision about partitions that could be shown or simulated."""
-
-    code = "decision-missing"
-    exit_code: ClassVar[int] = 6
+    return RunFailure(problem, remedy, code="decision-missing")
 
 
 _FOLLOW = "give an operator a scaling policy, and ask again once it has followed its backlog"
@@ -89,7 +87,7 @@ class Recorded:
         """Positions that a partition read per second while there was a backlog."""
         millis = backlog_millis(self.arrivals, self.drained)
         if not millis:
-            raise NothingDecided(f"nothing of what {self.operator} was given has been read yet", "ask again later")
+            raise _decision_missing(f"nothing of what {self.operator} was given has been read yet", "ask again later")
         most = max(decided.fact.after for decided in self.decisions)
         return sum(arrival.blocks * arrival.positions_each for arrival in self.arrivals) * 1000 / millis / most
 
@@ -104,7 +102,7 @@ def _decided_for(operator: str, made: Sequence[Decided]) -> list[Decided]:
     mine = [decided for decided in made if decided.fact.operator == operator]
     if not mine:
         names = sorted({decided.fact.operator for decided in made})
-        raise NothingDecided(f"no decision was recorded for {operator!r}", did_you_mean(operator, names))
+        raise _decision_missing(f"no decision was recorded for {operator!r}", did_you_mean(operator, names))
     return mine
 
 
@@ -114,13 +112,13 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
     made = _made(entries)
     names = sorted({decided.fact.operator for decided in made})
     if not names:
-        raise NothingDecided("no operator of this application has looked at its backlog yet", _FOLLOW)
+        raise _decision_missing("no operator of this application has looked at its backlog yet", _FOLLOW)
     if operator is None and len(names) > 1:
-        raise NothingDecided(f"{' and '.join(names)} follow their backlogs", "choose one with --operator")
+        raise _decision_missing(f"{' and '.join(names)} follow their backlogs", "choose one with --operator")
     chosen = names[0] if operator is None else operator
     mine = tuple(_decided_for(chosen, made))
     if all(decided.inputs is None for decided in mine):
-        raise NothingDecided(
+        raise _decision_missing(
             f"no decision for {chosen} kept the inputs that a policy needs",
             "let a policy decide, as `drain` does: its inputs are kept with each decision",
         )
@@ -128,7 +126,9 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
     listed = [(at, row) for at, row in _found(ledger) if row.source not in foreign and row.end is not None]
     found = sorted([*((at, length_of(row)) for at, row in listed), *_found_elsewhere(entries, chosen)])
     if not found:
-        raise NothingDecided(f"{chosen} was never given work that has an end", "simulate an operator that reads files")
+        raise _decision_missing(
+            f"{chosen} was never given work that has an end", "simulate an operator that reads files"
+        )
     began = found[0][0]
     return Recorded(chosen, began, mine, _arrivals(found, began), _drained(found, entries, chosen, foreign, began))
 

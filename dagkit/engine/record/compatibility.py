@@ -12,57 +12,40 @@ from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import RunFailure, Scene, did_you_mean
 
 
-class WorkStranded(RunFailure):
+def _work_stranded(what: str, into: str, known: Iterable[str]) -> RunFailure:
     """The checkpoint holds work for an input that the application no longer has."""
-
-    code = "work-stranded"
-
-    def __init__(self, what: str, into: str, known: Iterable[str]) -> None:
-        super().__init__(
-            f"{what} for {into}, and the application no longer has this input",
-            f"{did_you_mean(into, known)} Give it its old name and wire until that work is done, or start over under "
-            "another APPLICATION_PATH",
-            Scene(into.partition(".")[0]),
-        )
+    return RunFailure(
+        f"{what} for {into}, and the application no longer has this input",
+        f"{did_you_mean(into, known)} Give it its old name and wire until that work is done, or start over under "
+        "another APPLICATION_PATH",
+        Scene(into.partition(".")[0]),
+        code="work-stranded",
+    )
 
 
-class OperatorRenamed(RunFailure):
+def operator_renamed(before: str, now: str, what: str, consequence: str) -> RunFailure:
     """State is stored under an operator's old name; with its new name the operator would silently start over."""
-
-    code = "operator-renamed"
-
-    def __init__(self, before: str, now: str, what: str, consequence: str) -> None:
-        super().__init__(
-            f"{before} is gone and {now} is new, and the {what} of {before} is kept under its name",
-            f"if they are the same operator, give it its old name. If {now} is of another application, set "
-            f"APPLICATION_NAME or --path; --fresh begins again beside the earlier run. To keep all other state, "
-            f"launch without both until a window is committed, then with {now}: {consequence}",
-            Scene(now),
-        )
-
-
-class ReaderReplaced(RunFailure):
-    """Partly read elements wait for an operator that is no longer splittable."""
-
-    code = "reader-replaced"
-
-
-class FindingsStranded(RunFailure):
-    """An input operator emitted items at a port that is no longer connected; no window has processed them."""
-
-    code = "discovery-stranded"
+    return RunFailure(
+        f"{before} is gone and {now} is new, and the {what} of {before} is kept under its name",
+        f"if they are the same operator, give it its old name. If {now} is of another application, set "
+        f"APPLICATION_NAME or --path; --fresh begins again beside the earlier run. To keep all other state, "
+        f"launch without both until a window is committed, then with {now}: {consequence}",
+        Scene(now),
+        code="operator-renamed",
+    )
 
 
 def refuse_stranded_discoveries(program: Program, discoveries: Iterable[Discovery]) -> None:
-    """Raise `FindingsStranded` if a discovery that no window has processed came from a port without a stream."""
+    """Raise `discovery-stranded` if a discovery that no window has processed came from a port without a stream."""
     left = Counter((found.operator, emitted.port) for found in discoveries for emitted in found.emitted)
     for (operator, port), count in sorted(left.items()):
         if not program.sources[operator].get(port):
-            raise FindingsStranded(
+            raise RunFailure(
                 f"{operator} emitted {count} item{'s' if count > 1 else ''} at {port} that no window has processed, "
                 "and that port is no longer connected",
                 "connect it as before until they are processed, or start over under another APPLICATION_PATH",
                 Scene(operator),
+                code="discovery-stranded",
             )
 
 
@@ -75,21 +58,22 @@ def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable
         blocks = max(1, waiting[into])
         blocks_wait = f"{blocks} block{'s wait' if blocks > 1 else ' waits'}"
         if into not in inputs:
-            raise WorkStranded(blocks_wait, into, inputs)
+            raise _work_stranded(blocks_wait, into, inputs)
         if into not in queues:
-            raise ReaderReplaced(
+            raise RunFailure(
                 f"{blocks_wait} for {into}, and {into.operator} is no longer a splittable operator, so it would never "
                 "get them",
                 "launch with the earlier reader until that work is done, or start over under another APPLICATION_PATH",
                 Scene(into.operator),
+                code="reader-replaced",
             )
     for held in checkpoint.held:
         if held.into not in inputs:
-            raise WorkStranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)
+            raise _work_stranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)
 
 
 def refuse_renamed(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> None:
-    """Raise `OperatorRenamed` if stored state belongs to a missing operator and a new one declares that state."""
+    """Raise `operator-renamed` if stored state belongs to a missing operator and a new one declares that state."""
     new = {
         name: set(declared_state(type(operators[0])))
         for name, operators in program.operators.items()
@@ -102,4 +86,4 @@ def refuse_renamed(program: Program, kept: Mapping[str, Sequence[SavedState]]) -
         now = next((name for name, declared in new.items() if names and names <= declared), None)
         if now is not None:
             what = f"state {', '.join(sorted(names))}"
-            raise OperatorRenamed(before, now, what, f"what {before} remembered is forgotten then")
+            raise operator_renamed(before, now, what, f"what {before} remembered is forgotten then")

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from dagkit.engine.files.staging import Part
 from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.compatibility import OperatorRenamed
+from dagkit.engine.record.compatibility import operator_renamed
 from dagkit.engine.record.stored import CheckpointReader, StoredCheckpoint, StoredState, carried_of, parts_of, plain
 from dagkit.engine.work.item import WindowPromise
 from dagkit.engine.worker.instances import SavedState
@@ -273,32 +273,17 @@ def _later(before: datetime | None, now: datetime | None) -> datetime | None:
     return max((instant for instant in (before, now) if instant is not None), default=None)
 
 
-class AnotherApplication(RunFailure):
-    """The folder holds the ledger of an application with another name, whose work would be done again."""
-
-    code = "application-mismatched"
-
-
-class FindingsLeft(RunFailure):
-    """An input operator is gone, and not everything that it found was processed."""
-
-    code = "discovery-unfinished"
-
-
-class CheckpointUnwritable(RunFailure):
-    """A checkpoint cannot be written as JSON; nothing of the window was committed."""
-
-    code = "checkpoint-unwritable"
-    usual_help: ClassVar[str] = "keep numbers, text and lists of them"
-
-
 @contextmanager
 def _written_by(whose: str) -> Iterator[None]:
-    """Raise `CheckpointUnwritable` if the block cannot write state as JSON."""
+    """Raise `checkpoint-unwritable` if the block cannot write state as JSON."""
     try:
         yield
     except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointUnwritable(f"the state that {whose} left cannot be written as JSON: {error}") from error
+        raise RunFailure(
+            f"the state that {whose} left cannot be written as JSON: {error}",
+            "keep numbers, text and lists of them",
+            code="checkpoint-unwritable",
+        ) from error
 
 
 def _text(state: Any, whose: str) -> str:
@@ -316,14 +301,15 @@ def chain_name(program: Program) -> str:
 
 
 def refuse_another(ledger: Ledger, name: str) -> None:
-    """Raise AnotherApplication if the ledger has the chain of an application with another name."""
+    """Raise `application-mismatched` if the ledger has the chain of an application with another name."""
     known = ledger.names()
     kept = next((other for other in known if ledger.chain(other).kind is DatasetKind.DERIVATIVE), None)
     if name not in known and kept is not None:
-        raise AnotherApplication(
+        raise RunFailure(
             f"the ledger in {printable(str(ledger.store))} belongs to {kept}, and this application is called {name}",
             f"choose another folder with --path or APPLICATION_PATH; if {kept} was renamed, set APPLICATION_NAME to "
             "its old name",
+            code="application-mismatched",
         )
 
 
@@ -339,14 +325,15 @@ def refuse_lost_inputs(ledger: Ledger, program: Program) -> None:
         if alias in program.sources:
             continue
         if new:
-            raise OperatorRenamed(alias, new[0], "progress", f"what {alias} found is found again then, if it is there")
+            raise operator_renamed(alias, new[0], "progress", f"what {alias} found is found again then, if it is there")
         consumed = chain.standing.consumed.get(dataset_id)
         found = ledger.chain(alias).standing.data_at
         if found is not None and (consumed is None or consumed.seq is None or consumed.seq < found.seq):
-            raise FindingsLeft(
+            raise RunFailure(
                 f"the input operator {alias} is gone, and no window has processed what it found last",
                 "launch once with it until everything is processed, or start over under another APPLICATION_PATH",
                 Scene(alias),
+                code="discovery-unfinished",
             )
 
 

@@ -25,19 +25,16 @@ State = Mapping[str, tuple[SavedState, ...]]
 """The state of operators: by operator, then by partition."""
 
 
-class StateStranded(RunFailure):
+def _state_stranded(operator: str, names: Sequence[str], before: int, now: int) -> RunFailure:
     """State was saved for partitions that no longer exist, and nothing decides which one takes it over."""
-
-    code = "state-stranded"
-
-    def __init__(self, operator: str, names: Sequence[str], before: int, now: int) -> None:
-        super().__init__(
-            f"{operator} has {now} partitions and had {before}, and its state {', '.join(names)} belongs to one "
-            "partition each",
-            "keep it in a KeyedState by the key of the input, which follows the partitions, or start with as many as "
-            "before",
-            Scene(operator),
-        )
+    return RunFailure(
+        f"{operator} has {now} partitions and had {before}, and its state {', '.join(names)} belongs to one "
+        "partition each",
+        "keep it in a KeyedState by the key of the input, which follows the partitions, or start with as many as "
+        "before",
+        Scene(operator),
+        code="state-stranded",
+    )
 
 
 def redistribute_state(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> dict[str, tuple[SavedState, ...]]:
@@ -63,12 +60,12 @@ def _distributed(name: str, program: Program, states: Sequence[SavedState]) -> t
         {n for state in states[len(operators) :] for n, value in state.items() if value and n not in follows}
     )
     if staying:
-        raise StateStranded(name, staying, len(states), len(operators))
+        raise _state_stranded(name, staying, len(states), len(operators))
     allocated = [{n: value for n, value in state.items() if n not in follows} for state in states[: len(operators)]]
     allocated += [{} for _ in range(len(operators) - len(allocated))]
     for state_name in sorted(follows):
         if _is_held_twice(states, state_name):
-            raise StateStranded(name, [state_name], len(states), len(operators))
+            raise _state_stranded(name, [state_name], len(states), len(operators))
         for slot, mine in enumerate(_by_owner(states, state_name, owners, len(operators))):
             if mine:
                 allocated[slot][state_name] = mine
@@ -149,12 +146,6 @@ def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotS
     return dict(by_slot)
 
 
-class ItemsStranded(RunFailure):
-    """A delay holds items for partitions that no longer exist."""
-
-    code = "items-stranded"
-
-
 def first_of_delays(program: Program) -> list[Sent]:
     """Return the items that delay operators send in the first window."""
     sent: list[Sent] = []
@@ -190,11 +181,12 @@ def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
         elif held.slot < target.slots:
             shares = iter([(held.slot, batch)])
         else:
-            raise ItemsStranded(
+            raise RunFailure(
                 f"a delay holds items for partition {held.slot + 1} of {held.into}, which now has {target.slots}, and "
                 "the input has no key by which others could take them over",
                 "give the input a key, or start with as many partitions as before",
                 Scene(held.into.operator),
+                code="items-stranded",
             )
         sent += [Sent(target.wire, slot, target.level, False, share) for slot, share in shares]
     return sent

@@ -42,6 +42,8 @@ class Resumed:
     window_id: int
     waiting: int
     promised: bool
+    pending: Mapping[str, int] = field(default_factory=dict)
+    """The positions that wait, by their unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Started:
     window_id: int
     blocks: int
     lasts_millis: float | None
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    """The positions of its work, by their unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +207,15 @@ class SlotAtWork:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """The elements that slots process now, at least a tenth of a second old; published while windows run.
+    """What slots process now, at least a tenth of a second old; published while windows run.
 
     Published about once a second, and only if slots reach the board.
     """
 
     work: Sequence[SlotAtWork]
     """The elements that take longest, longest first."""
+    done: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """The positions that slots have processed so far, by window and unit."""
 
 
 RunEvent = (

@@ -9,8 +9,10 @@ from typing import Any
 from dagkit.api.metrics import Counted, Metric
 from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
+from dagkit.api.stats import by_unit
 from dagkit.clock import Clock
 from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.pace import Pace
 from dagkit.engine.record.run_events import (
     Committed,
     Draining,
@@ -61,6 +63,7 @@ class RunPicture:
     """Replaced as a whole, so that another thread reads one state of it."""
     _lately: dict[str, Lately] = field(default_factory=dict)
     """The last windows of each operator that took part in one."""
+    _pace: Pace = field(default_factory=Pace)
     _decided: dict[str, int] = field(default_factory=dict)
     """The partitions of the last decision on each operator."""
 
@@ -95,8 +98,9 @@ class RunPicture:
         match event:
             case Starting() | Resumed() | Draining() | Ended():
                 self._changed(event)
-            case Found(blocks=elements, items=items):
+            case Found(blocks=elements, items=items, amounts=amounts):
                 self._count(elements_found=elements, items_found=items)
+                self._set(queued=by_unit((*self._now.queued.items(), *amounts.items())))
             case Started():
                 self._started(event)
             case Failed():
@@ -105,8 +109,8 @@ class RunPicture:
                 self._committed(event)
             case Measured():
                 self._measured(event)
-            case Working(work=work):
-                self._set(working=tuple(work))
+            case Working():
+                self._working(event)
             case Waiting(reasons=reasons):
                 self._set(waits_for=tuple(reasons))
             case Reshaped(fact=Scaled() as fact):
@@ -139,18 +143,54 @@ class RunPicture:
             case Starting(step=step, spark_page=page):
                 page = page or self._now.spark_page
                 self._set(state="starting", step=step, spark_page=page, in_flight=(), working=())
-            case Resumed(window_id=window_id, waiting=waiting):
+            case Resumed(window_id=window_id, waiting=waiting, pending=pending):
                 self._set(state="running", step="", resumed_after=window_id, window=window_id, pending_elements=waiting)
+                self._set(queued=pending)
             case Draining():
                 self._set(state="draining")
             case Ended(window_id=window_id):
                 self._set(state="stopped", window=window_id, in_flight=(), working=())
 
     def _started(self, event: Started) -> None:
+        now = self.clock.now()
         window = RunningWindow(
-            window=event.window_id, elements=event.blocks, since=self.clock.now(), lasts_millis=event.lasts_millis
+            window=event.window_id,
+            elements=event.blocks,
+            since=now,
+            lasts_millis=event.lasts_millis,
+            amounts=event.amounts,
         )
-        self._set(in_flight=(*self._others(event.window_id), window))
+        if not self._now.in_flight:
+            self._pace.resume(now)
+        queued = {unit: max(0, held - event.amounts.get(unit, 0)) for unit, held in self._now.queued.items()}
+        self._set(in_flight=(*self._others(event.window_id), window), queued=queued)
+        self._estimate()
+
+    def _working(self, event: Working) -> None:
+        windows = self._now.in_flight
+        done = {window.window: {**window.done, **event.done.get(window.window, {})} for window in windows}
+        in_flight = (window.model_copy(update={"done": done[window.window]}) for window in windows)
+        self._set(working=tuple(event.work), in_flight=tuple(in_flight))
+        if self._has_one_level:
+            self._pace.report(self.clock.now(), self._now.totals.positions + sum(self._now.done.values()))
+        self._estimate()
+
+    @property
+    def _has_one_level(self) -> bool:
+        """Whether slots process at once what they read; otherwise later levels follow, of unknown length."""
+        return all(stage.level == 0 for stage in self._now.stages)
+
+    def _estimate(self) -> None:
+        """Estimate how long all pending work takes."""
+        now = self._now
+        done = sum(now.done.values()) if self._has_one_level else 0
+        left = self._pace.time_for(sum(now.to_do.values()) - done, self.clock.now())
+        self._set(
+            positions_per_second=self._pace.per_second,
+            eta_seconds=left and left.seconds,
+            eta_least_seconds=left and left.least,
+            eta_most_seconds=left and left.most,
+        )
 
     def _failed(self, event: Failed) -> None:
         error = RunError(
@@ -175,20 +215,20 @@ class RunPicture:
             working=self._work_of_others(event.window_id),
             pending_elements=event.waiting,
             pending_positions=event.waiting_positions,
+            queued=event.pending,
             visible_at=event.visible,
         )
+        self._pace.add(self.clock.now(), self._now.totals.positions)
+        self._estimate()
 
     def _measured(self, event: Measured) -> None:
         for fact in event.facts:
             if isinstance(fact, Scaled):
                 self._decided[fact.operator] = fact.after
         figures = tuple(self._after(event, each) for each in self._now.operators)
-        rate = sum(each.positions_per_second for each in figures)
         shown = {name: _plain(metrics) for name, metrics in event.metrics.items()}
         self._set(
             operators=figures,
-            positions_per_second=rate,
-            eta_seconds=_eta(self._now.pending_positions, rate),
             user_metrics={**self._now.user_metrics, **shown},
             left_out=self._with(self._now.left_out, "left out", event),
             read_again=self._with(self._now.read_again, "read again", event),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -41,6 +42,10 @@ class RunningWindow(_Part):
     since: datetime
     lasts_millis: float | None = None
     """How long slots may begin new work; None: until there is no more."""
+    amounts: Mapping[str, int] = {}
+    """The positions of its work, by their unit."""
+    done: Mapping[str, int] = {}
+    """How many of them slots have processed, as they last reported, by unit."""
 
 
 class PendingInput(_Part):
@@ -164,7 +169,13 @@ class RunSnapshot(_Part):
     pending_elements: int = 0
     pending_positions: int = 0
     positions_per_second: float = 0.0
+    queued: Mapping[str, int] = {}
+    """The positions that wait and that no window in flight has taken, by their unit."""
     eta_seconds: float | None = None
+    """The time that all pending work takes at the speed of the last half minute; None if there is none, or no speed."""
+    eta_least_seconds: float | None = None
+    """The same at the fastest, and at the slowest, of three speeds: lately, usually, and of the whole launch."""
+    eta_most_seconds: float | None = None
     visible_at: datetime | None = None
     """When the next incomplete output file becomes visible, if a limit of time applies to any."""
     waits_for: tuple[str, ...] = ()
@@ -186,6 +197,17 @@ class RunSnapshot(_Part):
     @property
     def read_per_second(self) -> Mapping[str, float]:
         return by_unit((each.unit, each.positions_per_second) for each in self.operators)
+
+    @property
+    def done(self) -> Mapping[str, int]:
+        """The positions that windows in flight have processed so far, by their unit."""
+        return by_unit(chain.from_iterable(window.done.items() for window in self.in_flight))
+
+    @property
+    def to_do(self) -> Mapping[str, int]:
+        """The positions that wait, with those of windows in flight, by their unit."""
+        amounts = chain.from_iterable(window.amounts.items() for window in self.in_flight)
+        return by_unit((*self.queued.items(), *amounts))
 
     @property
     def pending(self) -> Mapping[str, int]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dagkit.engine.record.run_events import Draining, Ended, Failed, Resumed, RunEvent, Starting
 from dagkit.engine.record.run_picture import RunPicture
@@ -89,20 +89,16 @@ _SECONDS_BETWEEN = 1.0
 _log = logging.getLogger(__name__)
 
 
-class DriverRuns(RunFailure):
+def _driver_runs(running: RunSnapshot) -> RunFailure:
     """Another driver runs the application now."""
-
-    code = "driver-runs"
-    exit_code: ClassVar[int] = 11
-
-    def __init__(self, running: RunSnapshot) -> None:
-        driver = running.driver
-        super().__init__(
-            f"{running.application} is already running: process {driver.pid} of {driver.user} on {driver.host}, "
-            f"since {running.since.astimezone():%Y-%m-%d %H:%M:%S}",
-            f"stop it with `dagkit stop {shlex.quote(running.application_path)}`; only if that process or its machine "
-            "is gone, launch with --take-over",
-        )
+    driver = running.driver
+    return RunFailure(
+        f"{running.application} is already running: process {driver.pid} of {driver.user} on {driver.host}, "
+        f"since {running.since.astimezone():%Y-%m-%d %H:%M:%S}",
+        f"stop it with `dagkit stop {shlex.quote(running.application_path)}`; only if that process or its machine "
+        "is gone, launch with --take-over",
+        code="driver-runs",
+    )
 
 
 def read_status(store: Store) -> RunSnapshot | None:
@@ -117,10 +113,10 @@ def read_status(store: Store) -> RunSnapshot | None:
 
 
 def refuse_second(store: Store, now: datetime, own: str = "") -> None:
-    """Raise DriverRuns if another driver runs the application than the one of the launch `own`."""
+    """Raise `driver-runs` if another driver runs the application than the one of the launch `own`."""
     there = read_status(store)
     if there is not None and there.driver.launch != own and presence(there, now) in ("here", "elsewhere"):
-        raise DriverRuns(there)
+        raise _driver_runs(there)
 
 
 class StatusFile:

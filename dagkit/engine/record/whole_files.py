@@ -4,19 +4,11 @@ from bisect import bisect_right
 from collections.abc import Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from math import inf
-from typing import ClassVar
 
-from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, element_text
+from dagkit.engine.files.staging import NAMED_BY_BLOCK, Part, by_file, element_text, file_shared
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import RunFailure, Scene, printable
-
-
-class PieceLate(RunFailure):
-    """A file was complete with its element, and more was written to it in a later window."""
-
-    code = "piece-late"
-    usual_help: ClassVar[str] = "write them to files that belong to no element"
 
 
 def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
@@ -25,11 +17,13 @@ def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable
     still = worked_on | before.queue.elements_among(elements_of(read))
     for part in read:
         if part.element_id not in still:
-            raise PieceLate(
+            raise RunFailure(
                 f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and element "
                 f"{part.element_id}, with which the file is complete, was read to its end before: an operator before "
                 f"{part.operator} holds items from window to window",
-                scene=Scene(part.operator, part.window),
+                "write them to files that belong to no element",
+                Scene(part.operator, part.window),
+                code="piece-late",
             )
 
 
@@ -39,10 +33,10 @@ def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Cont
     for file, pieces in by_file(part for part in [*before, *parts] if part.file in written).items():
         writers = sorted({piece.operator for piece in pieces if piece.operator in operators})
         if len(writers) > 1:
-            raise FileShared(file, f"by {writers[0]} and {writers[1]}", "give each of them a file_path of its own")
+            raise file_shared(file, f"by {writers[0]} and {writers[1]}", "give each of them a file_path of its own")
         blocks = sorted({element_text(piece.element_id) for piece in pieces if piece.part})
         if len(blocks) > 1:
-            raise FileShared(file, f"by {pieces[0].operator} for {blocks[0]} and {blocks[1]}", NAMED_BY_BLOCK)
+            raise file_shared(file, f"by {pieces[0].operator} for {blocks[0]} and {blocks[1]}", NAMED_BY_BLOCK)
 
 
 def with_numbers(stretches: Sequence[tuple[int, int]], more: Iterable[int]) -> tuple[tuple[int, int], ...]:

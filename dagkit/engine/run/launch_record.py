@@ -134,7 +134,7 @@ _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 def claimed(place: str, *, take_over: bool, fresh: bool) -> Iterator[str | None]:
     """Within the block, no other launch of this machine begins in the folder: it waits, and then reads the status.
 
-    If `fresh`, the folder of the earlier run is renamed; yield its new path. Raise `DriverRuns` if another process runs
+    If `fresh`, the folder of the earlier run is renamed; yield its new path. Raise driver-runs if another process runs
     the application, unless this one is to `take_over`.
     """
     with _locked(place):

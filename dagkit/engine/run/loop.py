@@ -168,7 +168,8 @@ class Loop:
             part.begin()
         is_promised = run.in_flight.promised is not None
         waiting = self.parts.waiting(run.checkpoint.queue)
-        run.publisher.publish(Resumed(run.program.application, run.window, waiting, is_promised))
+        pending = run.publisher.by_unit(self.parts.pending)
+        run.publisher.publish(Resumed(run.program.application, run.window, waiting, is_promised, pending))
 
     def _perform(self, action: Action) -> None:
         run = self.run_state

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -23,18 +22,9 @@ MADE_BESIDE = ".restarting"
 _MARK = "restart.json"
 
 
-class RestartRefused(RunFailure):
+def restart_refused(problem: str, remedy: str) -> RunFailure:
     """The application cannot resume after this window; nothing was changed."""
-
-    code = "restart-refused"
-    exit_code: ClassVar[int] = 3
-
-
-class RestartUnfinished(RunFailure):
-    """A step of a restart cannot be taken; the next launch or restart takes it."""
-
-    code = "restart-unfinished"
-    exit_code: ClassVar[int] = 3
+    return RunFailure(problem, remedy, code="restart-refused")
 
 
 class RestartMark(BaseModel):
@@ -61,14 +51,14 @@ def made_beside(place: str) -> Path:
 def alone(place: str) -> Iterator[None]:
     """Lock an application's folder, also under its next name.
 
-    Raise `RestartRefused` if another process restarts the application now, or begins to launch it.
+    Raise restart-refused if another process restarts the application now, or begins to launch it.
     """
     folder = os.open(place, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise RestartRefused("another process restarts or launches the application now", "wait for its end") from None
+        raise restart_refused("another process restarts or launches the application now", "wait for its end") from None
     finally:
         os.close(folder)
 
@@ -84,10 +74,11 @@ def unfinished_restart(place: str) -> RestartMark | None:
     try:
         mark = RestartMark.model_validate_json((found / _MARK).read_bytes())
     except ValueError as error:
-        raise RestartUnfinished(
+        raise RunFailure(
             f"{shown(str(found / _MARK))}, which holds the steps that a restart has left, is damaged: "
             f"{printable(str(error).splitlines()[0])}",
             "restore it from a backup; without it, files of repeated windows stop the launch that writes them again",
+            code="restart-unfinished",
         ) from error
     return mark if Path(mark.kept).is_dir() else None  # else it was killed before it began to rename
 
@@ -95,7 +86,7 @@ def unfinished_restart(place: str) -> RestartMark | None:
 def finish_restart(place: str) -> RestartMark | None:
     """Take the steps that a killed restart has left, and return its mark; None if there are none.
 
-    Raise `RestartRefused` if its process still runs, or `RestartUnfinished` if a step cannot be taken.
+    Raise restart-refused if its process still runs, or restart-unfinished if a step cannot be taken.
     """
     mark = unfinished_restart(place)
     if mark is None:
@@ -107,7 +98,7 @@ def finish_restart(place: str) -> RestartMark | None:
 
 
 def take_steps(place: str, mark: RestartMark) -> None:
-    """Take the steps after the first rename, under the lock. Raise `RestartUnfinished` if one cannot be taken."""
+    """Take the steps after the first rename, under the lock. Raise `restart-unfinished` if one cannot be taken."""
     home, made = Path(place), made_beside(place)
     try:
         if not home.exists():
@@ -118,9 +109,10 @@ def take_steps(place: str, mark: RestartMark) -> None:
             _remove_emptied(folder)
         (home / _MARK).unlink(missing_ok=True)
     except OSError as error:
-        raise RestartUnfinished(
+        raise RunFailure(
             f"the restart of {shown(place)} has steps left: {printable(str(error))}",
             "free some space or allow writing there; then launch: the launch takes these steps first",
+            code="restart-unfinished",
         ) from error
 
 

@@ -59,6 +59,11 @@ class RunParts:
         )
         return iter(in_order)
 
+    @property
+    def pending(self) -> Iterator[tuple[str, int]]:
+        """The operators of inputs with pending work, and its positions."""
+        return ((into.operator, length) for into, (_, length) in self.queue.queue.lengths().items())
+
     def waiting(self, before: Iterable[WorkItem]) -> int:
         """How many items of work and of discoveries wait after a launch with this queue."""
         scans = sum(item.is_for_next_launch for item in before)  # each launch begins with them

@@ -47,6 +47,8 @@ class Standing:
     """The time since it began that element."""
     left_millis: float | None = None
     """An estimate of the time until it is idle; None while nothing is measured."""
+    done: int = 0
+    """How many positions it has processed in the window, of all elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,12 @@ class BoardLink(Protocol):
     """The connection of one slot and input to the board. If it is cut, the slot works as without a board."""
 
     @property
+    def hands_over(self) -> bool:
+        """Whether the slot may get work and give it away; otherwise it only reports its progress."""
+
+    @property
     def is_up(self) -> bool:
-        """Whether the slot reaches the board."""
+        """Whether the slot reaches the board, and hands over."""
 
     def open(self, giver: Giver) -> None:
         """Announce that the slot begins its work."""
@@ -89,6 +95,7 @@ class BoardLink(Protocol):
 class NoBoard:
     """The link of a slot without a board."""
 
+    hands_over: Final = False
     is_up: Final = False
 
     def open(self, giver: Giver) -> None:

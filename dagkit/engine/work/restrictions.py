@@ -56,19 +56,6 @@ class Kept(Protocol):
     def has_end(self) -> bool: ...
 
 
-class RestrictionInvalid(RunFailure):
-    """A method of an operator returned no restriction, or one that cannot be kept as JSON."""
-
-    code = "restriction-invalid"
-
-
-class RestrictionUnreadable(RunFailure):
-    """The present operator cannot read the restriction of pending work."""
-
-    code = "restriction-unreadable"
-    usual_help = "let its type read what was kept, or launch as it was before until that work is done"
-
-
 class Restrictions:
     """The restrictions of one operator's elements."""
 
@@ -98,7 +85,7 @@ class Restrictions:
             return ByteKeys().dump(restriction)
         return self._written(element, restriction, method)
 
-    def no_tracker(self, element: Any, given: Any) -> RestrictionInvalid:
+    def no_tracker(self, element: Any, given: Any) -> RunFailure:
         """The failure of an operator whose `tracker` returned something else."""
         problem = f"{given!r:.80}, which is no RestrictionTracker"
         return self._invalid(element, "tracker", problem, "return a RestrictionTracker from `tracker`")
@@ -155,18 +142,23 @@ class Restrictions:
     def _own(self) -> Adapter:
         return ByteKeys() if self._declared is ByteKeyRange else adapter_of(self._declared)
 
-    def _invalid(self, element: Any, method: str, problem: str, advice: str) -> RestrictionInvalid:
+    def _invalid(self, element: Any, method: str, problem: str, advice: str) -> RunFailure:
         operator = self.into.operator
         author = f"{type(self._operator).__name__}.{method}"
-        return RestrictionInvalid(
-            f"{operator}: {author} gave, for {element!r:.80}, {problem}", advice, Scene(operator=operator)
+        return RunFailure(
+            f"{operator}: {author} gave, for {element!r:.80}, {problem}",
+            advice,
+            Scene(operator=operator),
+            code="restriction-invalid",
         )
 
-    def _unreadable(self, each: Kept, reason: str) -> RestrictionUnreadable:
+    def _unreadable(self, each: Kept, reason: str) -> RunFailure:
         operator = self.into.operator
-        return RestrictionUnreadable(
+        return RunFailure(
             f"{operator}: work on {each.name:.80} waits, written by another version of its restriction: {reason}",
-            scene=Scene(operator=operator, source=each.name),
+            "let its type read what was kept, or launch as it was before until that work is done",
+            Scene(operator=operator, source=each.name),
+            code="restriction-unreadable",
         )
 
 

@@ -49,6 +49,8 @@ class Board:
     begun: set[int] = field(default_factory=set)
     busy: dict[int, Standing] = field(default_factory=dict)
     """The last progress of each busy slot."""
+    done: dict[int, int] = field(default_factory=dict)
+    """How many positions each slot has processed, as it last reported."""
     _idle: list[int] = field(default_factory=list)
     """The slots that wait for work, the longest waiting first."""
     _waited: int = 0
@@ -70,6 +72,7 @@ class Board:
 
     def progressed(self, slot: int, standing: Standing) -> list[Move]:
         """Note the progress of a slot."""
+        self.done[slot] = standing.done
         if slot in self.busy:
             self.busy[slot] = standing
             self._refused.discard(slot)

@@ -25,6 +25,7 @@ from dagkit.engine.work.handover import (
     Message,
     Progressed,
     SlotStanding,
+    Standing,
     ToSlot,
     line_of,
     message_in,
@@ -106,14 +107,13 @@ class BoardServer:
             return any(board.begun for board in self._windows[place.window].boards.values())
 
     def running(self) -> list[SlotStanding]:
-        """The last report of each slot that processes an element, in all windows."""
+        """The last report of each slot, in all windows. Of a slot that has ended, it says only what it has done."""
         with self._lock:
             return [
-                SlotStanding(window.window_id, into, slot, standing)
+                SlotStanding(window.window_id, into, slot, board.busy.get(slot, Standing(done=done)))
                 for window in self._windows.values()
                 for into, board in window.boards.items()
-                for slot, standing in board.busy.items()
-                if standing.name is not None
+                for slot, done in board.done.items()
             ]
 
     def close(self) -> None:

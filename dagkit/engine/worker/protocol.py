@@ -313,7 +313,7 @@ class Backend(Protocol):
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
     def running(self) -> Sequence[SlotStanding]:
-        """The last report of each slot that processes an element. Called from any thread, and costs nothing."""
+        """The last report of each slot of the windows that run. Called from any thread, and costs nothing."""
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Assemble each file under its name and remove its pieces, before returning; safe to repeat after a crash.

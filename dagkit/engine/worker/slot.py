@@ -321,6 +321,6 @@ class SlotRun:
 
 
 def _link(task: WindowTask, into: Address, slot: int) -> BoardLink | None:
-    """The link of a slot to the board, if the window has one and the work may be handed over."""
-    board = task.attempt.board
-    return None if board is None or into not in task.attempt.movable else SlotLink(board, into, slot)
+    """The link of a slot to the board, if the window has one."""
+    attempt = task.attempt
+    return None if attempt.board is None else SlotLink(attempt.board, into, slot, hands_over=into in attempt.movable)

@@ -29,6 +29,8 @@ from dagkit.engine.work.handover import (
 
 BEAT_SECONDS: Final = 0.1
 """How often a slot reports its progress."""
+WATCHED_AFTER_SECONDS: Final = 0.5
+"""A slot that hands no work over connects after this time, only to report its progress: most windows end before."""
 CONNECTED_WITHIN_SECONDS: Final = 0.5
 """The longest time for a connection: an idle slot waits for it."""
 SENT_WITHIN_SECONDS: Final = 2.0
@@ -42,11 +44,13 @@ _logger = logging.getLogger(__name__)
 class SlotLink:
     """The connection of one slot and input."""
 
-    def __init__(self, place: BoardPlace, into: Address, slot: int) -> None:
+    def __init__(self, place: BoardPlace, into: Address, slot: int, *, hands_over: bool = True) -> None:
         self._place = place
+        self.hands_over = hands_over
         self._hello = Hello(place.token, place.window, into, slot)
         self._changed = Condition()
         """Guards everything below. It is notified when an idle slot gets an answer, or when the connection is cut."""
+        self._giver: Giver | None = None
         self._socket: socket.socket | None = None
         self._is_idle = False
         self._taken: Handover | None = None
@@ -54,15 +58,16 @@ class SlotLink:
 
     @property
     def is_up(self) -> bool:
-        return self._socket is not None and not self._is_cut
+        return self.hands_over and self._socket is not None and not self._is_cut
 
     def open(self, giver: Giver) -> None:
         """Connect in the background: the slot does not wait for it."""
+        self._giver = giver
         Thread(target=self._serve, args=(giver,), name="board", daemon=True).start()
 
     def more(self, until: Callable[[], bool]) -> Handover | None:
         with self._changed:
-            if self._is_cut:
+            if self._is_cut or not self.hands_over:
                 return None
             self._is_idle = True
             self._send(Idle())
@@ -72,6 +77,8 @@ class SlotLink:
             return taken
 
     def close(self) -> None:
+        if self._socket is not None and self._giver is not None:
+            self._send(Progressed(self._giver.standing()))
         self._cut()
 
     def _waits(self) -> bool:
@@ -80,6 +87,8 @@ class SlotLink:
     def _serve(self, giver: Giver) -> None:
         """Report progress and answer the driver until the connection is cut."""
         try:
+            if not self.hands_over and self._ends_within(WATCHED_AFTER_SECONDS):
+                return
             self._connect()
             buffer = bytearray()
             while not self._is_cut:
@@ -92,6 +101,11 @@ class SlotLink:
             self._cut()
             if self._socket is not None:
                 self._socket.close()
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Wait until the slot has ended its work, at most this long; return whether it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_cut, seconds)
 
     def _connect(self) -> None:
         place = self._place.host, self._place.port

@@ -47,6 +47,8 @@ class WorkInHand:
         """The item that is processed, without what was handed over."""
         self._element: Any = None
         self._speed = Speed()
+        self._ended = 0
+        """The positions of the items that were processed."""
 
     @contextmanager
     def opened(self, work: Sequence[WorkItem], lasts_millis: float | None) -> Iterator[None]:
@@ -54,7 +56,8 @@ class WorkInHand:
         self.deadline = Deadline(lasts_millis)
         self._add(work)
         try:
-            self._link.open(self)
+            if self._waiting or self._link.hands_over:
+                self._link.open(self)
             yield
         finally:
             self._done.is_linked = self._link.is_up
@@ -105,6 +108,7 @@ class WorkInHand:
             item, self._item = self._item, None
             assert item is not None, "an item is processed"
             self._speed.end(item.amount, time.monotonic())
+            self._ended += item.positions
             return item
 
     def rest(self) -> list[WorkItem]:
@@ -131,12 +135,18 @@ class WorkInHand:
         with self.deadline.lock:
             item, now = self._item, time.monotonic()
             if item is None:
-                return Standing()
+                return Standing(done=self._ended)
             progress = self.deadline.ask(lambda tracker: tracker.current_progress())
             fraction = None if progress is None or not item.has_end else progress.fraction_completed
             done = (fraction or 0.0) * item.amount
             left = self._speed.millis_for(item.amount - done + self._amount, done, now)
-            return Standing(item.name, fraction, (now - self._speed.began) * 1000, left)
+            return Standing(
+                item.name,
+                fraction,
+                (now - self._speed.began) * 1000,
+                left,
+                self._ended + round((fraction or 0.0) * item.positions),
+            )
 
     def _add(self, work: Iterable[WorkItem]) -> None:
         self._waiting.extend(work)

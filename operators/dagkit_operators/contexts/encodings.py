@@ -2,7 +2,6 @@
 
 import codecs
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
@@ -32,14 +31,13 @@ _LEAST_LATER_BYTE = 0x30
 """The least value of a byte within a character of these encodings: a delimiter of lower bytes is always itself."""
 
 
-class TextUndecodable(BadFile):
+def text_undecodable(path: str, position: int, encoding: str, reason: str) -> BadFile:
     """A line has bytes that are no text in its encoding, and `undecodable` is `fail`."""
-
-    code = "text-undecodable"
-    usual_help: ClassVar[str] = "set the encoding of the file, or undecodable to keep or reject"
-
-    def __init__(self, path: str, position: int, encoding: str, reason: str) -> None:
-        super().__init__(f"{shown(path)}: the line at byte {position} is not {encoding}: {reason}")
+    return BadFile(
+        f"{shown(path)}: the line at byte {position} is not {encoding}: {reason}",
+        "set the encoding of the file, or undecodable to keep or reject",
+        code="text-undecodable",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from dagkit import Batch, Block, Column, Listed
 from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.encodings import MARKED, UTF_8, Encoding, TextUndecodable, foreign_mark_of
+from dagkit_operators.contexts.encodings import MARKED, UTF_8, Encoding, foreign_mark_of, text_undecodable
 from dagkit_operators.contexts.line_columns import (
     CopiedLines,
     ReadLines,
@@ -53,7 +53,7 @@ class LineTexts:
         self._skips_mark = form.skip_byte_order_mark or form.encoding.replace("_", "-").lower() in MARKED
 
     def of(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
-        """The lines of a chunk. Raise TextUndecodable if the file begins with the mark of another encoding."""
+        """The lines of a chunk. Raise `text-undecodable` if the file begins with the mark of another encoding."""
         mark = self._encoding.mark
         if chunk.base == 0 and self._skips_mark and chunk.data[: len(mark) + 1].tobytes() == mark:
             return  # the file has nothing else, so it has no line
@@ -65,11 +65,11 @@ class LineTexts:
             yield records_of(self._block, self._column(chunk))
 
     def _check_mark(self, begin: bytes) -> None:
-        """Raise TextUndecodable for the mark of UTF-16 or UTF-32: ASCII text in these would pass as lines with NULs."""
+        """Raise text-undecodable for a mark of UTF-16 or UTF-32: ASCII text in these would pass as lines with NULs."""
         name = foreign_mark_of(begin)
         if name is not None:
             reason = f"it begins with the byte order mark of {name.removesuffix('-le').removesuffix('-be')}"
-            raise TextUndecodable(self._block.path, 0, UTF_8, reason)
+            raise text_undecodable(self._block.path, 0, UTF_8, reason)
 
     def _column(self, chunk: Chunk) -> Column:
         """The values of lines: over the bytes that were read, or, where they differ from these, over a copy."""
@@ -107,7 +107,7 @@ class LineTexts:
                 values += self._column(line_of(chunk, index)).values()
                 starts.append(start)
             elif self._form.undecodable == "fail":
-                raise TextUndecodable(self._block.path, start, self._encoding.name, fault)
+                raise text_undecodable(self._block.path, start, self._encoding.name, fault)
             else:
                 reason = f"it is not {self._encoding.name}: {fault}"
                 yield Rejected(self._block.path, start, self._encoding.decoded(line), reason)

@@ -22,29 +22,23 @@ _CARRIED = frozenset(
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
-class ColumnsUncarried(RunFailure):
+def _columns_uncarried(columns: Mapping[str, str]) -> RunFailure:
     """A DataFrame has columns whose values would not come back from Parquet files as they were."""
-
-    code = "columns-uncarried"
-
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        listed = ", ".join(f"{name} ({kind})" for name, kind in columns.items())
-        super().__init__(
-            f"these columns of the DataFrame have types that Parquet files cannot carry: {listed}",
-            "cast them to text, bytes or numbers, or drop them, before the DataFrame is given to SparkSource",
-        )
+    listed = ", ".join(f"{name} ({kind})" for name, kind in columns.items())
+    return RunFailure(
+        f"these columns of the DataFrame have types that Parquet files cannot carry: {listed}",
+        "cast them to text, bytes or numbers, or drop them, before the DataFrame is given to SparkSource",
+        code="columns-uncarried",
+    )
 
 
-class SnapshotLost(RunFailure):
+def _snapshot_lost(folder: str) -> RunFailure:
     """The snapshot of a DataFrame is gone, and not all of it was read."""
-
-    code = "snapshot-lost"
-
-    def __init__(self, folder: str) -> None:
-        super().__init__(
-            f"the rows of the DataFrame that were stored in {shown(folder)} are gone, and not all of them were read",
-            "restore the folder, or start over under another APPLICATION_PATH: the DataFrame is then stored again",
-        )
+    return RunFailure(
+        f"the rows of the DataFrame that were stored in {shown(folder)} are gone, and not all of them were read",
+        "restore the folder, or start over under another APPLICATION_PATH: the DataFrame is then stored again",
+        code="snapshot-lost",
+    )
 
 
 class _Frame(OnDriver):
@@ -85,7 +79,7 @@ class SparkSource(AbstractFileSplitter):
         self._home = below(below(context.application_path, "frames"), context.operator)
         self._writing = None
         if self.folder and (self.parts or self.cut is not None) and not _names(self.folder):
-            raise SnapshotLost(self.folder)
+            raise _snapshot_lost(self.folder)
 
     def emit_tuples(self) -> None:
         """Store the rows in the background; then describe as many blocks as a window may have."""
@@ -118,10 +112,10 @@ class SparkSource(AbstractFileSplitter):
 
 
 def _check_columns(frame: Any) -> None:
-    """Raise ColumnsUncarried if a column, or a part of one, has a type that cannot be carried."""
+    """Raise `columns-uncarried` if a column, or a part of one, has a type that cannot be carried."""
     refused = {name: kind for field in frame.schema.fields for name, kind in _refused(field.name, field.dataType)}
     if refused:
-        raise ColumnsUncarried(refused)
+        raise _columns_uncarried(refused)
 
 
 def _refused(name: str, kind: Any) -> Iterator[tuple[str, str]]:

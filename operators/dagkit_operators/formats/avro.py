@@ -35,7 +35,7 @@ class AvroBroken(BadFile):
     """The bytes at a position of a file are not valid Avro."""
 
     code = "avro-broken"
-    usual_help: ClassVar[str] = (
+    usual_help = (
         "bring back an undamaged copy that is exactly as long; otherwise connect the output `rejected` to continue "
         "without what cannot be read"
     )

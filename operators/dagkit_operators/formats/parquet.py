@@ -36,7 +36,7 @@ class ParquetBroken(BadFile):
     """A file is no Parquet file, or a row group of it cannot be read."""
 
     code = "parquet-broken"
-    usual_help: ClassVar[str] = "bring back an undamaged copy of the file, or read it as what it is"
+    usual_help = "bring back an undamaged copy of the file, or read it as what it is"
 
     def __init__(self, path: str, place: int | None, reason: str) -> None:
         self.path = path

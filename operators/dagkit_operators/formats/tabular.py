@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -37,7 +37,7 @@ class ColumnsMismatched(BadFile):
     """A file lacks columns that are to be read, or a column has another type."""
 
     code = "columns-mismatched"
-    usual_help: ClassVar[str] = "name the columns as the file does, and give them its types"
+    usual_help = "name the columns as the file does, and give them its types"
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path

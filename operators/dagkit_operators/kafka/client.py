@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from dagkit import Operator
 from dagkit.api.secrets import SecretByName
 from dagkit.errors import did_you_mean
-from dagkit_operators.kafka.faults import KafkaRefused
+from dagkit_operators.kafka.faults import kafka_refused
 from dagkit_operators.libraries import library
 from dagkit_operators.native.librdkafka import setting_names
 
@@ -88,20 +88,20 @@ def _plain(value: Any) -> Any:
 
 
 def confluent() -> Any:
-    """The client library. Raise LibraryMissing if it is not installed."""
+    """The client library. Raise `library-missing` if it is not installed."""
     library("confluent_kafka.admin", "kafka")
     return library("confluent_kafka", "kafka")
 
 
 def made(kind: str, settings: Mapping[str, Any], failures: "Failures") -> Any:
-    """Create a client of this kind: `Consumer`, `Producer` or `AdminClient`. Raise KafkaRefused for wrong settings."""
+    """Create a client of this kind: `Consumer`, `Producer` or `AdminClient`. Raise kafka-refused for wrong settings."""
     clients = confluent()
     maker = clients.admin.AdminClient if kind == "AdminClient" else getattr(clients, kind)
     try:
         return maker({**settings, "error_cb": failures.note}, logger=_quiet)
     except clients.KafkaException as wrong:
         problem = f"the client library refuses its settings: {text_of(wrong.args[0])}"
-        raise KafkaRefused(problem, "correct that setting in the property `settings`") from wrong
+        raise kafka_refused(problem, "correct that setting in the property `settings`") from wrong
 
 
 class Failures:
@@ -127,9 +127,9 @@ class Failures:
         self.last, self.refused, self.are_total = None, None, False
 
     def check(self, address: str) -> None:
-        """Raise KafkaRefused if the cluster refused the client."""
+        """Raise `kafka-refused` if the cluster refused the client."""
         if self.refused is not None:
-            raise KafkaRefused(f"Kafka at {address} refuses the client: {self.refused}")
+            raise kafka_refused(f"Kafka at {address} refuses the client: {self.refused}")
 
 
 def text_of(error: Any) -> str:

@@ -17,7 +17,7 @@ from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.kafka.client import KafkaClient
 from dagkit_operators.kafka.consumers import CONSUMERS
-from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
+from dagkit_operators.kafka.faults import offsets_removed, topic_missing
 from dagkit_operators.kafka.messages import KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 
@@ -188,10 +188,10 @@ class KafkaSplitter(KafkaClient, InputOperator):
         return _Seen(starts, ends, ids)
 
     def _wanted(self, there: Mapping[str, list[int]]) -> list[Partition]:
-        """The partitions of the wanted topics. Raise TopicMissing if a topic that is named does not exist."""
+        """The partitions of the wanted topics. Raise `topic-missing` if a topic that is named does not exist."""
         for topic in self.topics:
             if topic not in there:
-                raise TopicMissing(
+                raise topic_missing(
                     f"there is no topic {topic!r} at {self.bootstrap_servers}",
                     did_you_mean(topic, there, "create it, or correct the property `topics`"),
                 )
@@ -217,7 +217,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
         """Take over the answer of the cluster."""
         for topic, number in seen.ids.items():
             if self.topic_ids.setdefault(topic, number) != number:
-                raise OffsetsRemoved(f"topic {topic} was deleted and created again", _AGAIN)
+                raise offsets_removed(f"topic {topic} was deleted and created again", _AGAIN)
         if not self.looked and not seen.starts and self.pattern is not None and self.start != "earliest":
             self._marked[Partition(self.pattern, 0)] = 0  # topics that appear after this look are read from their start
         for one, start in seen.starts.items():
@@ -238,7 +238,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
         self._next_look = self._now() + timedelta(milliseconds=self.interval_millis)
 
     def _refuse_shorter(self, one: Partition, end: int) -> None:
-        raise OffsetsRemoved(
+        raise offsets_removed(
             f"{one.topic}/{one.number} ends at offset {end}, and was read up to {self._reached(one)} before: the topic "
             "was deleted and created again, or its brokers lost messages",
             _AGAIN,

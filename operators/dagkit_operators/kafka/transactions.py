@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dagkit import StagedWindow, Unavailable
 from dagkit.clock import patient
-from dagkit.errors import did_you_mean
+from dagkit.errors import RunFailure, did_you_mean
 from dagkit_operators.kafka.client import Failures, confluent, made, text_of
 from dagkit_operators.kafka.entries import Outgoing, columns_in, messages_in
-from dagkit_operators.kafka.faults import KafkaRefused, TopicMissing, TransactionFenced, WriteRefused
+from dagkit_operators.kafka.faults import kafka_refused, topic_missing, transaction_fenced
 from dagkit_operators.kafka.topics import PASSING, Topics, Unanswered
 from dagkit_operators.kafka.windows import create_missing, last_window
 from dagkit_operators.native.librdkafka import QUEUE_IS_FULL, TopicSender, handle_of, native
@@ -79,7 +79,7 @@ class TransactionalTopic:
         with self._answering():
             there = topics.partitions()
             if self._topic not in there:
-                raise TopicMissing(
+                raise topic_missing(
                     f"there is no topic {self._topic!r} at {self._address}",
                     did_you_mean(self._topic, there, "create it, or correct the property `topic`"),
                 )
@@ -158,12 +158,21 @@ class TransactionalTopic:
             else:
                 return
 
-    def _fenced(self) -> TransactionFenced:
+    def _fenced(self) -> RunFailure:
         """Why the cluster refuses the transaction: it does not say which of two reasons it has."""
         millis = int(self._settings.get("transaction.timeout.ms", DEFAULT_TIMEOUT_MILLIS))
         if (time.monotonic() - self._began) * 1000 >= millis:
-            return TransactionFenced.after(millis, self._topic)
-        return TransactionFenced.by_another(self._topic, self._writer)
+            return transaction_fenced(
+                f"a transaction with messages for topic {self._topic} was open for longer than transaction.timeout.ms="
+                f"{millis}, and the cluster aborted it: nothing of its window is in the topic, and nothing is lost",
+                "set `transaction.timeout.ms` in `settings` to more than the messages of a window take, then launch "
+                "again",
+            )
+        return transaction_fenced(
+            f"another launch writes to topic {self._topic} as {self._writer}, and fenced this one: this launch wrote "
+            "nothing since",
+            "let one launch of an application run at a time; a new launch continues after the last window of both",
+        )
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -178,7 +187,7 @@ class TransactionalTopic:
                 raise self._fenced() from failed
             if error.name() == "TOPIC_AUTHORIZATION_FAILED":
                 topics = f"{self._topic} and {self._windows_topic}"
-                raise KafkaRefused(
+                raise kafka_refused(
                     f"Kafka at {self._address} does not let the client write to {topics}: {text_of(error)}"
                 ) from failed
             self._failures.note(error)
@@ -186,5 +195,9 @@ class TransactionalTopic:
             if error.retriable() or error.name() in PASSING or error.name() in _ENDED:
                 raise Unavailable(f"Kafka at {self._address} did not end a transaction: {text_of(error)}") from failed
             if error.txn_requires_abort():
-                raise WriteRefused(f"a broker refuses a message: {text_of(error)}") from failed
-            raise KafkaRefused(f"Kafka at {self._address} refuses a transaction: {text_of(error)}") from failed
+                raise RunFailure(
+                    f"a broker refuses a message: {text_of(error)}",
+                    "nothing of the window is in the topic, and nothing is lost: change the topic, then launch again",
+                    code="write-refused",
+                ) from failed
+            raise kafka_refused(f"Kafka at {self._address} refuses a transaction: {text_of(error)}") from failed

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
 from ssl import SSLCertVerificationError
-from typing import Any, ClassVar
+from typing import Any
 
 from dagkit import Outage
 from dagkit.errors import RunFailure
@@ -29,9 +29,8 @@ class QueueRefused(RunFailure):
     """A broker refuses the credentials or has no such queue, or there is no way to connect to it."""
 
     code = "queue-refused"
-    exit_code: ClassVar[int] = 5
 
-    usual_help: ClassVar[str] = "create the queue, or correct its name, the user or the password"
+    usual_help = "create the queue, or correct its name, the user or the password"
 
 
 class Consumer:

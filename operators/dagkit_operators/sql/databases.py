@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
-from dagkit_operators.tables.faults import DatabaseRefused, RowRefused
+from dagkit_operators.tables.faults import RowRefused, database_refused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,7 +173,7 @@ class Sqlite(Connection):
         driver = library("adbc_driver_sqlite.dbapi", "sql")
         path = Path(home) / unquote(urlsplit(url).path.removeprefix("/"))
         if not creates and not path.exists():
-            raise DatabaseRefused(f"{url}: there is no file {path}", "correct the url; only a writer creates a file")
+            raise database_refused(f"{url}: there is no file {path}", "correct the url; only a writer creates a file")
         (millis,) = parse_qs(urlsplit(url).query).get("timeout_millis", [_BUSY_MILLIS])
 
         def connect() -> Any:

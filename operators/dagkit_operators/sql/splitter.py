@@ -13,7 +13,7 @@ from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.databases import Connection, quoted, quoted_name
 from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest
 from dagkit_operators.sql.queries import SqlRange
-from dagkit_operators.tables.faults import TableMismatched
+from dagkit_operators.tables.faults import table_mismatched
 
 _MOST_RANGES = 1000
 """How many ranges one look sends at most: those of sparse keys are longer than `range_size`."""
@@ -121,12 +121,12 @@ class SqlSplitter(SqlClient, InputOperator):
         return (self.key,) if isinstance(self.key, str) else self.key
 
     def _check_keys(self, connection: Connection) -> None:
-        """Raise `TableMismatched` if there are rows that no range of keys contains."""
+        """Raise `table-mismatched` if there are rows that no range of keys contains."""
         for name in self._columns:
             if connection.execute(
                 f"SELECT 1 FROM ({self.statement}) AS rows_found WHERE {quoted_name(name)} IS NULL LIMIT 1"
             ):
-                raise TableMismatched(
+                raise table_mismatched(
                     f"{name} is NULL in a row of {self.table or 'the query'}, which no range of keys contains",
                     f"give each row a key, or leave these rows out: query = SELECT … WHERE {name} IS NOT NULL",
                 )
@@ -151,7 +151,7 @@ class SqlSplitter(SqlClient, InputOperator):
         if lowest is None:
             return
         if not isinstance(highest, int):
-            raise TableMismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
+            raise table_mismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
         step = max(self.range_size, -(-(highest + 1 - lowest) // _MOST_RANGES))
         ends = [*range(lowest + step, highest + 1, step), highest + 1]
         # the first range begins where the last one ended: the ledger proves that no key is left out

@@ -3,20 +3,20 @@
 from dagkit.errors import RunFailure
 
 
-class DatabaseRefused(RunFailure):
+def database_refused(
+    problem: str, remedy: str = "correct the url, the user, the password or the permissions"
+) -> RunFailure:
     """A database, a catalog or a storage refuses the connection or the permission, and will do so again."""
-
-    code = "database-refused"
-    usual_help = "correct the url, the user, the password or the permissions"
+    return RunFailure(problem, remedy, code="database-refused")
 
 
-class TableMismatched(RunFailure):
+def table_mismatched(
+    problem: str,
+    remedy: str = "create or change the table, or correct the operator; the next launch continues, and delivers what "
+    "is committed",
+) -> RunFailure:
     """A table does not have the columns or the key that an operator needs."""
-
-    code = "table-mismatched"
-    usual_help = (
-        "create or change the table, or correct the operator; the next launch continues, and delivers what is committed"
-    )
+    return RunFailure(problem, remedy, code="table-mismatched")
 
 
 class RowRefused(RunFailure):

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from dagkit import Unavailable
 from dagkit.api.secrets import credentials_in
 from dagkit.errors import RunFailure
-from dagkit_operators.tables.faults import DatabaseRefused
+from dagkit_operators.tables.faults import database_refused
 
 _REFUSED = re.compile(
     r"(?<![.:])\b(401|403)\b(?!\.\d)|AccessDenied|Forbidden|Unauthori[sz]ed|InvalidAccessKeyId|"
@@ -47,7 +47,7 @@ def plain(settings: Mapping[str, str | SecretStr]) -> dict[str, str]:
 def storage_failure(error: Exception, table: str) -> RunFailure:
     """The failure for an error of a storage: it refuses the client, or it cannot be reached or has no room now."""
     text = f"{table}: {' '.join(str(error).split()):.400}"
-    return DatabaseRefused(text) if _REFUSED.search(text) else Unavailable(text)
+    return database_refused(text) if _REFUSED.search(text) else Unavailable(text)
 
 
 def add(attempt: Callable[[], Exception | None], table: str) -> None:

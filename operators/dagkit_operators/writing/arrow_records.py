@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from dagkit import Batch
 from dagkit.errors import RunFailure, clipped
@@ -30,20 +30,15 @@ def schema_of(record_type: type) -> "pa.Schema":
     return pa.schema([pa.field(name, arrow_type(field.hint), field.is_optional) for name, field in fields])
 
 
-class TextUnwritable(RunFailure):
+def _text_unwritable(column: str, text: str) -> RunFailure:
     """A text has bytes that are not UTF-8, which no column of text can hold."""
-
-    code = "text-undecodable"
-    usual_help: ClassVar[str] = (
+    return RunFailure(
+        f"the column {column} cannot hold {clipped(text)}, which has bytes that are not UTF-8",
         'set undecodable="reject" at the reader, which then sends such lines to `rejected`, or encoding to that of the '
-        "file"
+        "file",
+        code="text-undecodable",
+        caused_by_author=True,
     )
-    caused_by_author: ClassVar[bool] = True
-
-    def __init__(self, column: str, text: str) -> None:
-        self.column = column
-        self.text = text
-        super().__init__(f"the column {column} cannot hold {clipped(text)}, which has bytes that are not UTF-8")
 
 
 class ArrowRecords:
@@ -114,7 +109,7 @@ def _check_text(column: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TextUnwritable(column, text) from None
+        raise _text_unwritable(column, text) from None
 
 
 def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":

@@ -79,7 +79,7 @@ class FileMerger(Operator):
     """The directory that the files are copied to: a path or a URL."""
     overwrite_on_conflict: bool = False
     """Whether a file that was merged before is replaced by one of its name that is found later, as after a change of
-    its source. If not, the run fails with FileWrittenAgain."""
+    its source. If not, the run fails with `file-rewritten`."""
 
     expected = State[dict[str, Expected]](dict)
     """Files that are not complete, by key."""

@@ -8,7 +8,6 @@ import pytest
 
 from dagkit.api.external import Unavailable
 from dagkit.api.running import Until
-from dagkit.engine.files.deliveries import DeliveryFailed, EntriesStranded
 from dagkit.engine.files.entries import CommittedEntries, StagedEntries
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Staging, StagingPlace
@@ -17,6 +16,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
 from dagkit.engine.run.decide import LoopState, next_action
+from dagkit.errors import RunFailure
 from dagkit.testing import Alone, Crash, CrashAfter, FakeClock
 from tests.engine.cast import Desk, Hurried
 from tests.engine.delivery_cast import (
@@ -184,7 +184,7 @@ def test_a_system_that_refuses_ends_the_run_and_the_next_launch_delivers(desk, t
     trouble.append("before refuse")
     with pytest.raises(OperatorFailed, match=r"window 1 is committed, and .* did not take it: RuntimeError") as refused:
         desk.run()
-    assert refused.value.code == DeliveryFailed.code
+    assert refused.value.code == "delivery-failed"
     desk.run()
     assert numbers_in(table) == ALL
 
@@ -199,7 +199,7 @@ def test_a_system_that_refuses_at_the_start_lets_nothing_be_read(desk, trouble):
 def test_entries_of_an_output_that_is_gone_are_not_dropped(desk, table):
     desk.crash(CrashAfter(Point.APPENDED, 1))
     other = numbers_inserted(table, insert="writes")
-    with pytest.raises(EntriesStranded, match=r"window 1 committed entries for insert\.staged"):
+    with pytest.raises(RunFailure, match=r"window 1 committed entries for insert\.staged"):
         Desk(desk.home, other, until=Until.IDLE).run()
     desk.run()
     assert numbers_in(table) == ALL

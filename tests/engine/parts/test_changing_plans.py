@@ -25,9 +25,7 @@ from dagkit import (
 )
 from dagkit.api.keyed import saved_keys
 from dagkit.engine.program.points import Point
-from dagkit.engine.record.compatibility import FindingsStranded, OperatorRenamed, ReaderReplaced, WorkStranded
-from dagkit.engine.record.journal import AnotherApplication, FindingsLeft
-from dagkit.engine.record.redistribute import ItemsStranded, StateStranded
+from dagkit.errors import RunFailure
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, Script, arrived
 from tests.engine.parts.cast import Tally, Total, chained, kept
@@ -104,7 +102,7 @@ def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path):
         return Desk(tmp_path, chained(chain, total=partitions))
 
     desk(3).run()
-    with pytest.raises(StateStranded, match="total has 2 partitions and had 3, and its state total"):
+    with pytest.raises(RunFailure, match="total has 2 partitions and had 3, and its state total"):
         desk(2).run()
     assert sum(state.get("total", 0) for state in desk(4).run().state["total"]) == 15
 
@@ -142,7 +140,7 @@ def test_an_operator_that_was_renamed_does_not_begin_again_unnoticed(tmp_path):
     looks = ((1, 2), (2, 3))
     Desk(tmp_path, tallied(looks, 2)).run(windows=1)
     told = r"tally is gone and count is new, and the state counts of tally .*\n  help: .* its old name"
-    with pytest.raises(OperatorRenamed, match=told):
+    with pytest.raises(RunFailure, match=told):
         Desk(tmp_path, tallied(looks, 2, name="count")).run()
     assert kept(Desk(tmp_path, tallied(looks, 2)).run()) == {1: 1, 2: 2, 3: 1}
 
@@ -159,8 +157,8 @@ class Whole(Operator):
             self.numbers.emit(position)
 
 
-RENAMED = (WorkStranded, r"1 block waits for digits\.blocks, .*\n  help: did you mean 'digit\.blocks'")
-NO_READER = (ReaderReplaced, r"1 block waits for digits\.blocks, and digits is no longer a splittable operator")
+RENAMED = (RunFailure, r"1 block waits for digits\.blocks, .*\n  help: did you mean 'digit\.blocks'")
+NO_READER = (RunFailure, r"1 block waits for digits\.blocks, and digits is no longer a splittable operator")
 
 
 @pytest.mark.parametrize("promised", [False, True], ids=["waiting", "promised"])
@@ -194,7 +192,7 @@ def test_what_was_found_at_a_port_that_leads_nowhere_any_more_is_not_lost(
 
     before = desk(**sinks, collect=Collect())
     assert before.crash(CrashAfter(point)) == 1
-    with pytest.raises(FindingsStranded, match=rf"found emitted \d items? at {port} that no window has processed"):
+    with pytest.raises(RunFailure, match=rf"found emitted \d items? at {port} that no window has processed"):
         desk().run()
     assert arrived(before.run()) == all_of_it
 
@@ -247,14 +245,14 @@ def looping(name: str = "round", partitions: int = 1, kind: type[Round] = Round)
 
 def test_items_in_a_delay_for_an_input_that_was_renamed_are_not_lost(tmp_path):
     Desk(tmp_path, looping()).run(windows=2)
-    with pytest.raises(WorkStranded, match=r"1 items were held back by a delay for round\.again"):
+    with pytest.raises(RunFailure, match=r"1 items were held back by a delay for round\.again"):
         Desk(tmp_path, looping("rounds")).run()
     assert Desk(tmp_path, looping()).run().state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
 
 
 def test_items_in_a_delay_for_a_partition_that_is_no_more_are_not_lost(tmp_path):
     Desk(tmp_path, looping(partitions=3, kind=Many)).run(windows=2)
-    with pytest.raises(ItemsStranded, match=r"partition 2 of round\.again, which now has 1"):
+    with pytest.raises(RunFailure, match=r"partition 2 of round\.again, which now has 1"):
         Desk(tmp_path, looping(kind=Many)).run()
 
 
@@ -275,13 +273,13 @@ def fed(*scripts: str, looks: Any = ((1,), (2,))) -> Draw:
 
 def test_an_input_operator_that_was_renamed_does_not_find_all_again_unnoticed(tmp_path):
     Desk(tmp_path, fed("a", "b")).run(windows=1)
-    with pytest.raises(OperatorRenamed, match=r"b is gone and c is new, and the progress of b is kept under its name"):
+    with pytest.raises(RunFailure, match=r"b is gone and c is new, and the progress of b is kept under its name"):
         Desk(tmp_path, fed("a", "c")).run()
 
 
 def test_an_input_operator_that_is_gone_leaves_nothing_unworked(tmp_path):
     Desk(tmp_path, fed("a", "b")).crash(CrashAfter(Point.PLANNED, 1))
-    with pytest.raises(FindingsLeft, match="the input operator b is gone"):
+    with pytest.raises(RunFailure, match="the input operator b is gone"):
         Desk(tmp_path, fed("a")).run()
     assert Desk(tmp_path, fed("a", "b")).run().state["b-total"] == ({"total": 3},)
 
@@ -302,7 +300,7 @@ def test_a_folder_remembers_one_application(tmp_path):
 
     named("first").run()
     told = r"the ledger in .* belongs to first, and this application is called second"
-    with pytest.raises(AnotherApplication, match=told):
+    with pytest.raises(RunFailure, match=told):
         named("second").run()
 
 

@@ -17,12 +17,13 @@ from dagkit.engine.parts.in_flight import InFlightWindow, Queued
 from dagkit.engine.parts.pending import waiting_after
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.record.redistribute import StateStranded, redistribute_state
+from dagkit.engine.record.redistribute import redistribute_state
 from dagkit.engine.record.whole_files import is_among, settled, with_numbers
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.protocol import WindowTask
+from dagkit.errors import RunFailure
 from tests.engine.cast import Collect, Digits, Ranges, Script, chain
 from tests.engine.items import waiting
 
@@ -151,7 +152,7 @@ def test_values_of_partitions_that_own_no_keys_stay_where_they_are():
 )
 def test_state_that_no_operator_can_take_over_stops_the_launch(operator, before):
     kept: Any = {"tally": tuple(before)}
-    with pytest.raises(StateStranded, match="tally has 1 partitions and had 2"):
+    with pytest.raises(RunFailure, match="tally has 1 partitions and had 2"):
         redistribute_state(program(1, operator), kept)
 
 

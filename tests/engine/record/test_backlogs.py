@@ -6,7 +6,8 @@ import pytest
 
 from dagkit import Block
 from dagkit.engine.program.facts import Scaled
-from dagkit.engine.record.backlogs import NothingDecided, backlog_millis, decisions, recorded
+from dagkit.engine.record.backlogs import backlog_millis, decisions, recorded
+from dagkit.errors import RunFailure
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.simulation import Arrival, Simulation, following, world_of
@@ -69,12 +70,12 @@ def test_a_run_that_decided_nothing_is_reported(tmp_path):
     recording = Recording(tmp_path)
     recording.find(1)
     recording.run(MIB, 1, [])
-    with pytest.raises(NothingDecided, match="no operator of this application has looked"):
+    with pytest.raises(RunFailure, match="no operator of this application has looked"):
         recorded(_ledger(recording))
 
 
 def test_an_operator_that_decided_nothing_is_reported_with_the_one_that_did(tmp_path):
-    with pytest.raises(NothingDecided, match="did you mean 'reader'"):
+    with pytest.raises(RunFailure, match="did you mean 'reader'"):
         recorded(_ledger(burst(tmp_path)), "raeder")
 
 
@@ -82,7 +83,7 @@ def test_a_backlog_that_was_never_read_is_reported(tmp_path):
     recording = Recording(tmp_path)
     recording.find(100)
     recording.run(0, 1, [recording.decide()])
-    with pytest.raises(NothingDecided, match="nothing of what reader was given has been read yet"):
+    with pytest.raises(RunFailure, match="nothing of what reader was given has been read yet"):
         world_of(recorded(_ledger(recording)))
 
 
@@ -93,5 +94,5 @@ def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path):
     recording.run(MIB, 1, [Scaled(operator="reader", at=recording.clock.now(), **by_hand)])
     (made,) = decisions(_ledger(recording))
     assert made.inputs is None
-    with pytest.raises(NothingDecided, match="no decision for reader kept the inputs"):
+    with pytest.raises(RunFailure, match="no decision for reader kept the inputs"):
         recorded(_ledger(recording))

@@ -50,7 +50,7 @@ WINDOW: tuple[RunEvent, ...] = (
     Resumed("App", 2, 5, promised=False),
     Found("files", 4, 4000, 0),
     Started(3, 4, 5.0),
-    Committed(3, 1000.0, 800, 1, 80, 3, 1600, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7),
+    Committed(3, 1000.0, 800, 1, 80, 3, 1600, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7, pending={"byte": 1600}),
     MEASURED,
 )
 AT_WORK = SlotAtWork(4, "digits", 1, "b", NOON, 0.25)
@@ -70,6 +70,8 @@ def picture(clock):
 
 def seen(picture: RunPicture, *events: RunEvent) -> RunSnapshot:
     for event in events:
+        if isinstance(event, Committed):
+            picture.clock.instant += timedelta(seconds=1)
         picture(event)
     return picture.snapshot()
 
@@ -127,7 +129,7 @@ def test_a_change_of_partitions_is_shown_before_its_window(picture):
 
 def test_rates_are_zero_once_nothing_has_run_for_ten_seconds(picture, clock):
     seen(picture, *WINDOW)
-    clock.instant = NOON + timedelta(seconds=10)
+    clock.instant = NOON + timedelta(seconds=11)
     now = picture.snapshot()
     assert (now.positions_per_second, digits(now).sent_per_second, digits(now).sent) == (0.0, 0.0, 40)
     assert now.at == clock.instant, "the clock of the picture is the heartbeat"
@@ -137,6 +139,23 @@ def test_rates_stay_while_a_long_window_runs(picture, clock):
     seen(picture, *WINDOW, Started(4, 1, None))
     clock.instant = NOON + timedelta(seconds=60)
     assert picture.snapshot().positions_per_second == 800.0
+
+
+def test_what_slots_have_read_of_a_window_that_runs_counts_for_the_time_left(clock):
+    picture = RunPicture(clock, first_snapshot(), compile_application(numbers_collected(((3,),))).plan)
+    seen(picture, Resumed("App", 0, 1, promised=False, pending={"byte": 900}), Started(1, 1, None, {"byte": 600}))
+    for seconds, done in ((1, 0), (2, 100), (3, 200)):
+        clock.instant = NOON + timedelta(seconds=seconds)
+        now = seen(picture, Working([], {1: {"byte": done}}))
+    assert (now.done, now.to_do) == ({"byte": 200}, {"byte": 900})
+    assert (now.positions_per_second, now.eta_seconds) == (100.0, 7.0), "the second until slots read does not count"
+
+
+def test_time_in_later_levels_of_a_window_counts_for_the_time_left(picture, clock):
+    assert any(stage.level for stage in picture.snapshot().stages)
+    seen(picture, *WINDOW, Started(4, 1, None, {"byte": 1600}), Working([], {4: {"byte": 1600}}))
+    clock.instant += timedelta(seconds=0.5)
+    assert seen(picture, Working([], {4: {"byte": 1600}})).eta_seconds == 1.5
 
 
 def test_the_last_failure_is_kept(picture):

@@ -16,13 +16,13 @@ from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.status_file import (
     RECENT,
     STATUS,
-    DriverRuns,
     StatusFile,
     presence,
     read_status,
     refuse_second,
     this_process,
 )
+from dagkit.errors import RunFailure
 from dagkit.ledger.stores import MemoryStore
 from tests.engine.cast import numbers_collected
 from tests.engine.record.launches import NOON, SetClock, first_snapshot
@@ -115,7 +115,7 @@ def ended(status: StatusFile) -> None:
 
 def test_a_second_launch_is_refused_while_the_first_runs(store, launched):
     first = launched()
-    with first.kept(), pytest.raises(DriverRuns, match=rf"App is already running: process {os.getpid()} of .* since"):
+    with first.kept(), pytest.raises(RunFailure, match=rf"App is already running: process {os.getpid()} of .* since"):
         refuse_second(store, NOON)
     ended(launched())
     refuse_second(store, NOON)

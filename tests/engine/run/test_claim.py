@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dagkit.engine.record.snapshot import RunSnapshot, bytes_of
-from dagkit.engine.record.status_file import STATUS, DriverRuns, this_process
+from dagkit.engine.record.status_file import STATUS, this_process
 from dagkit.engine.run.launch_record import claimed
+from dagkit.errors import RunFailure
 from tests.patience import within
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -45,7 +46,7 @@ def test_a_launch_waits_until_the_one_before_has_written_its_status(tmp_path, fr
             other = pool.submit(claim, place, other_fresh)
             assert not waited(other, LONG_ENOUGH), "the other launch began beside this one"
             running(place)
-        with pytest.raises(DriverRuns, match="Sums is already running"):
+        with pytest.raises(RunFailure, match="Sums is already running"):
             other.result(within(30))
     assert (place / STATUS).exists()
 
@@ -66,7 +67,7 @@ def test_of_many_fresh_launches_at_once_one_runs(tmp_path):
     (tmp_path / "app" / "ledger").mkdir(parents=True)
     with ThreadPoolExecutor(16) as pool:
         begun = [pool.submit(claim, tmp_path / "app", True) for _ in range(16)]
-    refused = [one for one in begun if isinstance(one.exception(), DriverRuns)]
+    refused = [one for one in begun if getattr(one.exception(), "code", None) == "driver-runs"]
     assert len(refused) == 15
     assert len(list(tmp_path.iterdir())) == 2, "the folder, and the one of the earlier run"
 

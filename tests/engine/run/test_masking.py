@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from dagkit import InputPort, Operator, OutputPort, SplittableOperator
 from dagkit.api.running import Context
 from dagkit.api.secrets import MASK
-from dagkit.engine.files.staging import StagingFailed
+from dagkit.engine.files.staging import staging_failed
 from dagkit.engine.program.failures import CodecFailed, failed_within
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.record.run_events import Committed, Failed, RunEvent
@@ -109,7 +109,7 @@ def _of_a_codec() -> RunFailure:
 
 @pytest.mark.parametrize(
     "failure",
-    [failed_within(StagingFailed(f"/{SECRET}/out", OSError(f"no {SECRET}")), "failing", 1), _of_a_codec()],
+    [failed_within(staging_failed(f"/{SECRET}/out", OSError(f"no {SECRET}")), "failing", 1), _of_a_codec()],
     ids=["staging", "codec"],
 )
 def test_a_failure_within_the_engine_is_masked_in_place(failure):

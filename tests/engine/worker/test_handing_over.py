@@ -20,8 +20,9 @@ from dagkit.engine.program.facts import Split
 from dagkit.engine.record.history import history
 from dagkit.engine.record.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.work.handover import BoardPlace, Hello, Message, Standing, ToSlot
+from dagkit.engine.work.handover import BoardPlace, Hello, Message, SlotStanding, Standing, ToSlot
 from dagkit.engine.work.split import HANDED
+from dagkit.engine.worker import slot_link
 from dagkit.engine.worker.board_server import BoardServer
 from dagkit.engine.worker.slot_link import SlotLink
 from dagkit.ledger import Ledger
@@ -155,6 +156,37 @@ def test_a_cut_board_changes_no_result(trial):
     board = Cutting(kind, chance.randint(1, 2) if kind == "progressed" else 1)
     run_with(board, slots=chance.randint(2, 4))
     assert board.has_cut
+
+
+class Reported(BoardServer):
+    """A board that says when it has a report of a slot."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1", "127.0.0.1")
+        self.taken = {"progressed": threading.Event(), "last": threading.Event()}
+
+    def take(self, window: Any, seat: Any, message: Message) -> None:
+        super().take(window, seat, message)
+        self.taken["progressed" if message.standing.name else "last"].set()
+
+
+def test_a_slot_that_hands_no_work_over_reports_what_it_has_done(monkeypatch):
+    monkeypatch.setattr(slot_link, "WATCHED_AFTER_SECONDS", 0.0)
+    into, busy = Address("reader.blocks"), Standing("a", 0.5, done=3)
+    with (
+        closing(Reported()) as board,
+        board.window(1, {into: 2}, frozenset(), 2) as place,
+    ):
+        link = SlotLink(place, into, 0, hands_over=False)
+        link.open(SimpleNamespace(give=lambda: None, standing=lambda: busy))
+        assert board.taken["progressed"].wait(within(10))
+        assert board.running() == [SlotStanding(1, into, 0, busy)]
+        assert link.more(lambda: False) is None
+        assert not link.is_up
+        busy = Standing(done=4)
+        link.close()
+        assert board.taken["last"].wait(within(10))
+        assert board.running() == [SlotStanding(1, into, 0, busy)]
 
 
 def test_a_slot_with_a_wrong_token_or_of_another_attempt_gets_no_place():

@@ -1,4 +1,7 @@
-"""Spark jobs that can be stopped: each has a tag, and any thread can interrupt all jobs with a tag."""
+"""Spark jobs that can be stopped, and that Spark's own page describes.
+
+Each has a tag, and any thread can interrupt all jobs with a tag.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -16,6 +19,7 @@ INTERRUPTED_EVERY_SECONDS = 0.1
 
 _INTERRUPTS_TASKS = "spark.job.interruptOnCancel"
 """The property that `setInterruptOnCancel` sets."""
+_DESCRIPTION = "spark.job.description"
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -28,12 +32,12 @@ class Jobs:
 
     def __init__(self, spark: SparkSession) -> None:
         self._tag = f"dagkit-{uuid4().hex}"
-        self._interrupting: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._described: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
         if is_connect(spark):
             self._add, self._remove, self._interrupt = spark.addTag, spark.removeTag, spark.interruptTag
         else:  # in a classic session only the thread that added a tag can interrupt it, but any thread in a context
             context: Any = spark.sparkContext
-            self._interrupting = partial(_interrupting_tasks, context)
+            self._described = partial(_described, context)
             self._add, self._remove = context.addJobTag, context.removeJobTag
             self._interrupt = context.cancelJobsWithTag
         self._left = Condition()
@@ -43,9 +47,9 @@ class Jobs:
         self._ended = False
 
     @contextmanager
-    def tagged(self) -> Iterator[None]:
-        """Tag the jobs of this thread. `end` interrupts them, and so does an exception in the `with` block."""
-        with self._counted(), self._interrupting(), self._with_tags() as own:
+    def tagged(self, description: str) -> Iterator[None]:
+        """Tag and describe the jobs of this thread. `end` interrupts them, and so does an exception in the block."""
+        with self._counted(), self._described(description), self._with_tags() as own:
             try:
                 yield
             except BaseException:
@@ -91,12 +95,15 @@ class Jobs:
 
 
 @contextmanager
-def _interrupting_tasks(context: Any) -> Iterator[None]:
-    """Interrupt the tasks of a cancelled job, too. A Spark context has this setting for each thread."""
-    before = context.getLocalProperty(_INTERRUPTS_TASKS)
-    context.setInterruptOnCancel(True)
+def _described(context: Any, description: str) -> Iterator[None]:
+    """Describe jobs, and interrupt the tasks of a cancelled one. A Spark context has these settings for each thread."""
+    properties = {_INTERRUPTS_TASKS: "true", _DESCRIPTION: description}
+    before = {name: context.getLocalProperty(name) for name in properties}
+    for name, value in properties.items():
+        context.setLocalProperty(name, value)
     try:
         yield
     finally:
         with suppress(Exception):
-            context.setLocalProperty(_INTERRUPTS_TASKS, before)
+            for name, value in before.items():
+                context.setLocalProperty(name, value)

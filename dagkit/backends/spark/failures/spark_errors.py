@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.failures.jobs import is_connect
 from dagkit.backends.spark.failures.workers_python import PythonMismatched
-from dagkit.engine.program.failures import WindowLost, WorkerDied, WorkerFailed
+from dagkit.engine.program.failures import WindowLost, WorkerDied
 from dagkit.errors import DagkitError, RunFailure
 
 LONGEST = 500
@@ -129,38 +128,23 @@ def _without_package(words: str) -> str:
     return _PACKAGE.sub("", words)
 
 
-class SparkFailed(WindowLost):
-    """Spark could not run a window, and no operator was the cause."""
-
-    code = "spark-failed"
-    usual_help: ClassVar[str] = (
-        "see the logs of Spark's executors; launch again to resume after the last committed window"
+def spark_ended(what: str) -> RunFailure:
+    """The Java process of Spark has ended, or a Connect server has lost the session, so no further window can run."""
+    return RunFailure(
+        f"{what}: its Java process has ended",
+        "the ledger is intact; launch again to resume after the last committed window. If Java ends again, give "
+        "it more memory (spark.driver.memory)",
+        code="spark-ended",
     )
 
 
-class SparkEnded(RunFailure):
-    """The Java process of Spark has ended, or a Connect server has lost the session, so no further window can run."""
-
-    code = "spark-ended"
-    exit_code: ClassVar[int] = 9
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"{what}: its Java process has ended",
-            "the ledger is intact; launch again to resume after the last committed window. If Java ends again, give "
-            "it more memory (spark.driver.memory)",
-        )
-
-
-class SessionEnded(SparkEnded):
+def _session_ended(what: str, reason: str = "has started again or has closed the session") -> RunFailure:
     """A Spark Connect server no longer has the session, as after its restart, or does not answer."""
-
-    def __init__(self, what: str, reason: str = "has started again or has closed the session") -> None:
-        RunFailure.__init__(
-            self,
-            f"{what}: the Spark Connect server {reason}",
-            "the ledger is intact; launch again to resume after the last committed window",
-        )
+    return RunFailure(
+        f"{what}: the Spark Connect server {reason}",
+        "the ledger is intact; launch again to resume after the last committed window",
+        code="spark-ended",
+    )
 
 
 @contextmanager
@@ -177,10 +161,14 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         if cause.has_other_python:
             raise PythonMismatched(f"{what}: {cause}") from error
         if cause.missing_module:  # another attempt at the window would fail in the same way
-            raise WorkerFailed(f"{what}: {cause}", _help_for_missing(cause)) from error
+            raise RunFailure(f"{what}: {cause}", _help_for_missing(cause), code="worker-failed") from error
         if is_death(error):
             raise WorkerDied(f"{what}: {cause}") from error
-        raise SparkFailed(f"{what}: {cause}") from error
+        raise WindowLost(
+            f"{what}: {cause}",
+            "see the logs of Spark's executors; launch again to resume after the last committed window",
+            code="spark-failed",
+        ) from error
 
 
 def answers(spark: SparkSession) -> bool:
@@ -194,10 +182,10 @@ def answers(spark: SparkSession) -> bool:
     return True
 
 
-def _ended(what: str, spark: SparkSession) -> SparkEnded:
+def _ended(what: str, spark: SparkSession) -> RunFailure:
     if not is_connect(spark):
-        return SparkEnded(what)
-    return SessionEnded(what, "does not answer") if _is_given_up(spark) else SessionEnded(what)
+        return spark_ended(what)
+    return _session_ended(what, "does not answer") if _is_given_up(spark) else _session_ended(what)
 
 
 def _is_given_up(spark: SparkSession) -> bool:

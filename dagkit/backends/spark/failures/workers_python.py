@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import ClassVar
 
 from dagkit.clock import patient
 from dagkit.errors import RunFailure
@@ -16,7 +15,6 @@ class PythonMismatched(RunFailure):
     """The Python of the workers is of another version than that of the driver, or does not start."""
 
     code = "python-mismatched"
-    exit_code: ClassVar[int] = 5
 
     def __init__(self, problem: str) -> None:
         super().__init__(

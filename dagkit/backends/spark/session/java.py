@@ -41,7 +41,6 @@ class JavaNotFound(RunFailure):
     """No Java for Spark was found."""
 
     code = "java-missing"
-    exit_code = 5
 
 
 def ensure_java() -> Path:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.session.kept_workers import are_prepared
 from dagkit.backends.spark.session.recording import run_windows
-from dagkit.backends.spark.session.session import SparkIncomplete
+from dagkit.backends.spark.session.session import spark_incomplete
 from dagkit.clock import patient
 
 _WORKERS_END_WITHIN_SECONDS = 5.0
@@ -23,12 +23,12 @@ class KeptJava:
     """The Java of this process, which it keeps for launches."""
 
     def __init__(self, session: SparkSession) -> None:
-        """Run windows, so that Java has loaded what they need. Raise SparkIncomplete if the workers are not ours."""
+        """Run windows, so that Java has loaded what they need. Raise `spark-incomplete` if the workers are not ours."""
         self._session = session
         context: Any = session.sparkContext
         slots = context.parallelize(range(context.defaultParallelism), context.defaultParallelism)
         if not all(slots.mapPartitionsWithIndex(are_prepared).collect()):
-            raise SparkIncomplete(
+            raise spark_incomplete(
                 "Spark's settings name another Python or another daemon for its workers, whose state would pass from "
                 "one launch to the next",
                 "remove these settings, or launch without a warm driver",

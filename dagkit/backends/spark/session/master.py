@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -53,18 +52,9 @@ class Kind(StrEnum):
     """A Spark Connect server, which has its own master."""
 
 
-class MasterInvalid(RunFailure):
-    """The URL does not have the form of a Spark master."""
-
-    code = "master-invalid"
-    exit_code: ClassVar[int] = 2
-
-
-class SparkUnavailable(RunFailure):
+def spark_unavailable(problem: str, remedy: str = "") -> RunFailure:
     """No Spark answers at the URL, or Spark did not start."""
-
-    code = "spark-unavailable"
-    exit_code: ClassVar[int] = 9
+    return RunFailure(problem, remedy, code="spark-unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +68,7 @@ class Master:
 
     @classmethod
     def of(cls, url: str) -> "Master":
-        """Parse a URL. Raise MasterInvalid if it does not have a form that Spark accepts."""
+        """Parse a URL. Raise `master-invalid` if it does not have a form that Spark accepts."""
         if LOCAL.fullmatch(url):
             return cls(url, Kind.LOCAL)
         if _CLUSTER_HERE.fullmatch(url):
@@ -108,7 +98,7 @@ class Master:
 
 
 def reach(master: Master, within: float | None = None) -> None:
-    """Wait until one of the master's hosts accepts a connection. Raise SparkUnavailable if none does in time.
+    """Wait until one of the master's hosts accepts a connection. Raise `spark-unavailable` if none does in time.
 
     Spark itself would retry for minutes, and then print traces of two languages. Behind a proxy nothing is checked.
     """
@@ -125,7 +115,7 @@ def reach(master: Master, within: float | None = None) -> None:
         if not done:
             break
     problems = (_problem(host, made.exception() if made.done() else None, within) for made, host in attempts.items())
-    raise SparkUnavailable(f"no Spark at {shown_master(master.url)}: {'; '.join(problems)}", _help_for(master))
+    raise spark_unavailable(f"no Spark at {shown_master(master.url)}: {'; '.join(problems)}", _help_for(master))
 
 
 def _connecting(host: str, port: int, within: float, *, speaks: bool) -> "Future[None]":
@@ -219,5 +209,5 @@ def _nearest(url: str) -> str:
     return f"did you mean {known[meant]}?" if meant else f"a master is one of {', '.join(_FORMS)}"
 
 
-def _invalid(url: str, help: str) -> MasterInvalid:  # noqa: A002 - what it is
-    return MasterInvalid(f"{shown_master(url)!r} is not a Spark master", help)
+def _invalid(url: str, help: str) -> RunFailure:  # noqa: A002 - what it is
+    return RunFailure(f"{shown_master(url)!r} is not a Spark master", help, code="master-invalid")

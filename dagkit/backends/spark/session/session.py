@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.failures.jobs import is_connect
-from dagkit.backends.spark.failures.spark_errors import SparkEnded, answers, cause_of
+from dagkit.backends.spark.failures.spark_errors import answers, cause_of, spark_ended
 from dagkit.backends.spark.failures.workers_python import check_python
 from dagkit.backends.spark.session import class_archive
 from dagkit.backends.spark.session.gateway import find_numpy_without_pandas, ignore_ended_java
 from dagkit.backends.spark.session.java import ensure_java, without_warning
-from dagkit.backends.spark.session.master import Kind, Master, SparkUnavailable, reach
+from dagkit.backends.spark.session.master import Kind, Master, reach, spark_unavailable
 from dagkit.backends.spark.session.session_settings import (
     JAVA_OPTIONS,
     has_own_logging,
@@ -46,24 +46,18 @@ _missing: dict[Path, str] = {}
 """The archives of Java's classes that were not there when Java started, with the user's options of that Java."""
 
 
-class OtherSession(RunFailure):
+def _session_mismatched(there: str, wanted: str) -> RunFailure:
     """This process already has another Spark session, which Spark would return instead of a new one."""
-
-    code = "session-mismatched"
-    exit_code: ClassVar[int] = 2
-
-    def __init__(self, there: str, wanted: str) -> None:
-        super().__init__(
-            f"this process already has a Spark session {there}, so it cannot start {wanted}",
-            "name no master and no settings to use the running session, or stop it first",
-        )
+    return RunFailure(
+        f"this process already has a Spark session {there}, so it cannot start {wanted}",
+        "name no master and no settings to use the running session, or stop it first",
+        code="session-mismatched",
+    )
 
 
-class SparkIncomplete(RunFailure):
+def spark_incomplete(problem: str, remedy: str) -> RunFailure:
     """This environment lacks a package or setting that a master of this kind needs."""
-
-    code = "spark-incomplete"
-    exit_code: ClassVar[int] = 5
+    return RunFailure(problem, remedy, code="spark-incomplete")
 
 
 def web_page(spark: SparkSession) -> str | None:
@@ -76,8 +70,8 @@ def running_session(
 ) -> SparkSession | None:
     """The running session of this process, whichever thread started it; None if there is none.
 
-    Raise OtherSession if it is not at `address`, or has other `settings`. Spark would return the running session to a
-    caller that asks for one at another address, and that caller would stop it.
+    Raise session-mismatched if it is not at `address`, or has other `settings`. Spark would return the running session
+    to a caller that asks for one at another address, and that caller would stop it.
     """
     try:
         session = SparkSession.active()
@@ -86,13 +80,13 @@ def running_session(
     except (PySparkException, AttributeError):  # no session, or its context was stopped and has no Java
         return None
     except (Py4JError, OSError) as error:
-        raise SparkEnded("Spark cannot start a second time in this process") from error
+        raise spark_ended("Spark cannot start a second time in this process") from error
     there = session.conf.get("spark.master") or "another place"
     if address is not None and address != there:
-        raise OtherSession(f"at {shown_master(there)}", f"one at {shown_master(address)}")
+        raise _session_mismatched(f"at {shown_master(there)}", f"one at {shown_master(address)}")
     for name, value in settings.items():
         if session.conf.get(name, None) != value:
-            raise OtherSession(f"with another {name}", "one with this value")
+            raise _session_mismatched(f"with another {name}", "one with this value")
     return session
 
 
@@ -131,7 +125,7 @@ def session_at(
     """A session at a master, or at a Spark Connect server if the address begins with `sc:`.
 
     `settings` are Spark's; they override those of the user's files. A local Java writes an archive of its classes to
-    `recording` when it ends. Raise MasterInvalid for an invalid address, and SparkUnavailable if no Spark answers or
+    `recording` when it ends. Raise master-invalid for an invalid address, and spark-unavailable if no Spark answers or
     starts there.
     """
     master = Master.of(address)
@@ -146,7 +140,7 @@ def session_at(
     except DagkitError:
         raise
     except Exception as error:
-        raise SparkUnavailable(f"Spark did not start at {shown_master(address)}: {cause_of(error)}") from error
+        raise spark_unavailable(f"Spark did not start at {shown_master(address)}: {cause_of(error)}") from error
 
 
 def use_java(java: Mapping[str, Any]) -> None:
@@ -173,7 +167,7 @@ def _check_environment(master: Master) -> None:
             import pyspark.sql.connect.client  # noqa: F401, PLC0415 - Spark Connect's packages may be missing
         except ImportError as error:
             lacking = str(error).partition("\n")[0].removeprefix("[PACKAGE_NOT_INSTALLED] ").partition(";")[0]
-            raise SparkIncomplete(
+            raise spark_incomplete(
                 f"Spark Connect needs packages that are not installed: {lacking.removesuffix(' must be installed')}",
                 "run: pip install 'pyspark[connect]'",
             ) from error
@@ -183,7 +177,7 @@ def _check_environment(master: Master) -> None:
         check_python(os.environ["PYSPARK_PYTHON"])
     knows_yarn = _is_submitted() or {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys()
     if master.kind is Kind.YARN and not knows_yarn:
-        raise SparkIncomplete(
+        raise spark_incomplete(
             "Spark does not know where YARN is",
             "set HADOOP_CONF_DIR to the folder that holds the cluster's yarn-site.xml and core-site.xml",
         )
@@ -200,7 +194,7 @@ def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
     try:
         grpc.channel_ready_future(channel).result(timeout=seconds)
     except grpc.FutureTimeoutError as error:
-        raise SparkUnavailable(
+        raise spark_unavailable(
             f"no Spark Connect server answers at {shown_master(master.url)} within {seconds:g} s",
             "check the port; if the server expects TLS, add /;use_ssl=true to the URL",
         ) from error
@@ -218,7 +212,7 @@ def _on_kept_java() -> SparkSession:
         _connect_to_java()
         session = _new_session()
     except (Py4JError, OSError) as error:
-        raise SparkEnded("Spark cannot be used") from error
+        raise spark_ended("Spark cannot be used") from error
     finally:
         del os.environ[_PORT], os.environ[_SECRET]
     ignore_ended_java(session.sparkContext)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dagkit.api.installed import own_folders
 from dagkit.backends.spark.failures.jobs import Jobs, is_connect
-from dagkit.backends.spark.failures.spark_errors import SparkFailed, spark_errors
+from dagkit.backends.spark.failures.spark_errors import spark_errors
 from dagkit.backends.spark.shipping.frames import Frames
 from dagkit.backends.spark.shipping.kept_state import Kept, KeptState, SentState, overlaid
 from dagkit.backends.spark.shipping.level_files import LevelFiles, folder_in
@@ -25,14 +25,19 @@ from dagkit.backends.spark.window.artifacts import ship_own_code, workers_are_he
 from dagkit.backends.spark.window.boards import Boards
 from dagkit.backends.spark.window.cores import CoresOf
 from dagkit.backends.spark.window.placing import Placing
-from dagkit.backends.spark.window.preflight import WorkersUnprepared, ask, check, differing_libraries
+from dagkit.backends.spark.window.preflight import (
+    ask,
+    check,
+    differing_libraries,
+    workers_unprepared,
+)
 from dagkit.backends.spark.window.resident_task import ResidentTask
 from dagkit.backends.spark.window.residents import Residents
 from dagkit.backends.spark.window.task import BroadcastTask, Given, LevelJob, LevelTask, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.differences import applied
-from dagkit.engine.program.failures import CodecFailed
+from dagkit.engine.program.failures import CodecFailed, WindowLost
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.handover import SlotStanding
 from dagkit.engine.worker.outbox import Sent
@@ -44,6 +49,8 @@ from dagkit.engine.worker.protocol import Answer, Cores, Report, SlotState, Wind
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
 """The largest task that is sent in the closure. PySpark broadcasts any closure larger than a mebibyte, and keeps the
 file of that broadcast on the driver until Spark stops. The difference is room for the rest of the closure."""
+MOST_NAMED = 3
+"""How many operators the description of a job names."""
 LARGEST_SHARED_BYTES = 16 << 20
 """The largest input of a level that is sent as a whole to each slot. If it is larger, each slot gets only its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
@@ -92,15 +99,16 @@ class SparkBackend:
         self._frames = Frames(self._known, program.targets)
 
     def check_workers(self, application_path: str) -> None:
-        """Raise WorkersUnprepared if workers on other machines lack what windows need. Local ones are this Python."""
+        """Raise workers-unprepared if workers on other machines lack what windows need. Local ones are this Python."""
         if self._workers_are_here:
             return
         libraries = [folder.name for folder in own_folders()[1:]]
-        with spark_errors("Spark's workers do not answer", self.spark), self._jobs.tagged():
+        checking = self._jobs.tagged(f"{self.program.application}: check what workers have")
+        with spark_errors("Spark's workers do not answer", self.spark), checking:
             answers = ask(self.spark, self._cores.count().now, application_path, libraries)
         failed = [finding for finding in check(answers.facts) if not finding.ok]
         if failed:
-            raise WorkersUnprepared(failed)
+            raise workers_unprepared(failed)
         differing = differing_libraries(answers.facts, libraries)
         if differing is not None:
             _log.warning("%s", differing)
@@ -130,7 +138,7 @@ class SparkBackend:
             raise error.in_window(task.window_id) from error
 
     def running(self) -> list[SlotStanding]:
-        """The last report of each slot that processes an element, if its window has a board."""
+        """The last report of each slot, if its window has a board."""
         return self._boards.running()
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
@@ -141,7 +149,7 @@ class SparkBackend:
             with (
                 spark_errors("Spark failed while files were put in place", self.spark),
                 self._residents.away(),
-                self._jobs.tagged(),
+                self._jobs.tagged(f"{self.program.application}: put output files in place"),
             ):
                 as_job.run_as_job(self.spark)
 
@@ -192,18 +200,26 @@ class SparkBackend:
 
     def _stay(self, task: ResidentTask, slots: int) -> None:
         """Run the job of slots that stay, until they leave."""
-        with self._jobs.tagged():
+        with self._jobs.tagged(f"{self.program.application}: slots that stay between short windows"):
             _slots(self.spark, slots).mapPartitionsWithIndex(task).collect()
 
     def _in_job(self, task: LevelTask, files: LevelFiles, kept: Kept) -> list[bytes]:
         """Run a level as a job of its own."""
-        with self._residents.away(), self._jobs.tagged(), ExitStack() as run:
+        description = self._description(task.window.window_id, task.level)
+        with self._residents.away(), self._jobs.tagged(description), ExitStack() as run:
             job = LevelJob(self._closure(task, kept, run), files)
             return _slots(self.spark, self.program.slots_at(task.level)).mapPartitionsWithIndex(job).collect()
 
+    def _description(self, window_id: int, level: int | None = None) -> str:
+        """What a job is called on Spark's own page: `WordCount: window 12, Read, Split and 3 more`."""
+        stages = [stage for stage in self.program.stages if level in (None, stage.level)]
+        names = [name for stage in stages for name in stage.operators]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"{self.program.application}: window {window_id}, {', '.join(names[:MOST_NAMED])}{more}"
+
     def _in_frame(self, window: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
         """Run a window as one query of Spark SQL, and return its rows."""
-        with self._residents.away(), self._jobs.tagged(), ExitStack() as run:
+        with self._residents.away(), self._jobs.tagged(self._description(window.window_id)), ExitStack() as run:
             batches: list[pa.RecordBatch] = self._frame(window, given, kept, run).toArrow().to_batches()
             return batches
 
@@ -279,7 +295,7 @@ class SparkBackend:
             yield Sent(arrived.wire, slot, level, delayed=True, batch=arrived.batch)
 
     def _check(self, task: WindowTask, reports: list[SlotReport]) -> None:
-        """Raise SparkFailed if a slot received from an attempt other than the one that reported.
+        """Raise spark-failed if a slot received from an attempt other than the one that reported.
 
         Spark runs a task again if it loses an executor, and a second attempt need not send the same rows in the same
         order. A mixture of both attempts could lose or repeat items.
@@ -291,10 +307,11 @@ class SparkBackend:
         for slot in reports:
             above = slot.report.level - 1
             if any(attempts[above, sender] != attempt for sender, attempt in slot.senders.items()):
-                raise SparkFailed(
+                raise WindowLost(
                     f"Spark ran part of window {task.window_id} again after others had received from it, as it "
                     "does when an executor is lost; what both attempts sent does not fit together",
                     "the window runs again by itself; see why the executor was lost",
+                    code="spark-failed",
                 )
 
 

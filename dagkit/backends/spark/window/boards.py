@@ -36,16 +36,16 @@ class Boards:
 
     @contextmanager
     def serving(self, task: WindowTask, program: Program, cores: int) -> Iterator[WindowTask]:
-        """Give the window a board, if its work may be handed over and the workers can reach this process."""
-        slots = {into: program.queued_slots[into] for into in task.attempt.movable}
+        """Give the window a board if the workers can reach this process."""
+        slots, movable = program.queued_slots, task.attempt.movable
         server = self._started() if slots and self._is_reachable else None
         if server is None:
             yield task
             return
-        first = frozenset(into for into in slots if program.stage_of[into.operator].level == 0)
+        first = frozenset(into for into in movable if program.stage_of[into.operator].level == 0)
         with server.window(task.window_id, slots, first, cores) as place:
             yield task.trying(board=place)
-            if self._is_reachable and not server.is_reached(place):
+            if movable and self._is_reachable and not server.is_reached(place):
                 self._is_reachable = False
                 _logger.warning(
                     "no worker reached the driver at %s:%d, so slots hand no work over: set spark.driver.host to a "
@@ -55,7 +55,7 @@ class Boards:
                 )
 
     def running(self) -> list[SlotStanding]:
-        """The last report of each slot that processes an element."""
+        """The last report of each slot."""
         return [] if self._server is None else self._server.running()
 
     def close(self) -> None:

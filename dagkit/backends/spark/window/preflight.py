@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from pyspark.sql import SparkSession
 
@@ -34,17 +33,13 @@ _DRIVERS = "driver"
 _SHIP = "or send an environment with --spark spark.archives=FILE#NAME"
 
 
-class WorkersUnprepared(RunFailure):
+def workers_unprepared(failed: Sequence[Finding]) -> RunFailure:
     """Workers lack what every application needs; nothing was read or written."""
-
-    code = "workers-unprepared"
-    exit_code: ClassVar[int] = 5
-
-    def __init__(self, failed: Sequence[Finding]) -> None:
-        super().__init__(
-            f"Spark's workers cannot run dagkit: {'; '.join(finding.found for finding in failed)}",
-            "; ".join(dict.fromkeys(finding.help for finding in failed)),
-        )
+    return RunFailure(
+        f"Spark's workers cannot run dagkit: {'; '.join(finding.found for finding in failed)}",
+        "; ".join(dict.fromkeys(finding.help for finding in failed)),
+        code="workers-unprepared",
+    )
 
 
 @dataclass(frozen=True, slots=True)

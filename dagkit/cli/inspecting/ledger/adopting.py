@@ -10,7 +10,7 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler import Compilation
-from dagkit.inventory.adoption import Adoption, AdoptionRefused, Doubt
+from dagkit.inventory.adoption import Adoption, Doubt, adoption_refused
 from dagkit.inventory.adoption import adopt as adopt_files
 from dagkit.inventory.spark_checkpoint import files_read
 from dagkit.ledger import ChainNotFound, Ledger
@@ -70,7 +70,7 @@ def _operator_of(compilation: Compilation, wanted: str | None) -> str:
     if wanted is None and len(able) == 1:
         return able[0]
     if not able or (wanted not in able and wanted in compilation.graph.by_name):
-        raise AdoptionRefused(
+        raise adoption_refused(
             f"{f'{wanted} cannot' if wanted else 'no operator can'} take over files that Spark has read: only an input "
             "operator can remember files before the first launch",
             "let an input operator find the files, such as FileSplitterInput in the place of MatchFiles, and a reader "
