@@ -47,8 +47,6 @@ class WorkInHand:
         """The item that is processed, without what was handed over."""
         self._element: Any = None
         self._speed = Speed()
-        self._ended = 0
-        """The positions of the items that were processed."""
 
     @contextmanager
     def opened(self, work: Sequence[WorkItem], lasts_millis: float | None) -> Iterator[None]:
@@ -108,7 +106,7 @@ class WorkInHand:
             item, self._item = self._item, None
             assert item is not None, "an item is processed"
             self._speed.end(item.amount, time.monotonic())
-            self._ended += item.positions
+            self._speed.positions += item.positions
             return item
 
     def rest(self) -> list[WorkItem]:
@@ -135,7 +133,7 @@ class WorkInHand:
         with self.deadline.lock:
             item, now = self._item, time.monotonic()
             if item is None:
-                return Standing(done=self._ended)
+                return Standing(done=self._speed.positions)
             progress = self.deadline.ask(lambda tracker: tracker.current_progress())
             fraction = None if progress is None or not item.has_end else progress.fraction_completed
             done = (fraction or 0.0) * item.amount
@@ -145,7 +143,7 @@ class WorkInHand:
                 fraction,
                 (now - self._speed.began) * 1000,
                 left,
-                self._ended + round((fraction or 0.0) * item.positions),
+                self._speed.positions + round((fraction or 0.0) * item.positions),
             )
 
     def _add(self, work: Iterable[WorkItem]) -> None:
@@ -187,8 +185,10 @@ class Speed:
 
     def __init__(self) -> None:
         self.has_begun = False
+        self.positions = 0
+        """The positions of the earlier items."""
         self._amount = self._seconds = 0.0
-        """The work on the earlier items."""
+        """The work on them."""
         self._last_item = 0.0, 0.0
         """The amount and the time of the last item that ended."""
         self.began = 0.0
