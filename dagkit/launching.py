@@ -22,10 +22,8 @@ from dagkit.api.application import HOME
 from dagkit.api.configuration import Config
 from dagkit.api.metrics import counting_metrics
 from dagkit.api.running import Until
-from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
-from dagkit.compiler.application_folder import application_path
-from dagkit.compiler.steps import Author
+from dagkit.compiler.steps import Author, application_path
 from dagkit.engine.files.checks import make_output_folders, output_places
 from dagkit.engine.parts.run_state import RunSettings, RunState, Woken
 from dagkit.engine.program.lower import program_of
@@ -41,16 +39,16 @@ from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.restart_mark import finish_restart
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
+from dagkit.ground.clock import SystemClock, Timer
+from dagkit.ground.urls import absolute, shown
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store
-from dagkit.machine import Machine
-from dagkit.observers.live_figures import in_notebook
 from dagkit.observers.run_log import logged
-from dagkit.observers.run_text import figures_of, incomplete_files
+from dagkit.observers.run_text import figures_of, in_notebook, incomplete_files
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
-from dagkit.sessions import Sessions
-from dagkit.urls import absolute, shown
+from dagkit.runs.machine import Machine
+from dagkit.runs.sessions import Sessions
 
 __all__ = ["HOME", "Launched", "Machine", "application_path", "launch", "launch_compiled"]
 

@@ -11,9 +11,9 @@ from dagkit.engine.program.facts import Scaled, Split
 from dagkit.engine.record.backlogs import Decided
 from dagkit.engine.record.history import Window
 from dagkit.engine.record.work_history import lost_in, work_left
-from dagkit.inventory.listing import recorded
-from dagkit.inventory.readings import Reading, readings
-from dagkit.urls import absolute
+from dagkit.ground.urls import absolute
+from dagkit.runs.inventory.listing import recorded
+from dagkit.runs.inventory.readings import Reading, readings
 
 MOST_WORK = 500
 """The highest number of ranges of work that one answer lists."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagkit.errors import RunFailure, printable
-from dagkit.urls import is_url, resolved
+from dagkit.ground.urls import is_url, resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa

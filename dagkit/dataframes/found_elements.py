@@ -14,7 +14,6 @@ from dagkit.api.dag import Dag
 from dagkit.api.operators import InputOperator, Operator, main_outlet
 from dagkit.api.running import Until
 from dagkit.api.work import SplittableOperator, work_port
-from dagkit.clock import SystemClock
 from dagkit.compiler import compile_application
 from dagkit.conf.values.classes import ClassNotFound, find_class
 from dagkit.dataframes.source_options import StreamOptions, options_invalid
@@ -22,6 +21,7 @@ from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.inputs.driver_input import DriverInput, context_of
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.record.journal import Journal
+from dagkit.ground.clock import SystemClock
 from dagkit.ledger import AddData, Ledger
 from dagkit.plan import fingerprint
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles
 
 from dagkit.errors import RunFailure, did_you_mean
-from dagkit.urls import absolute
+from dagkit.ground.urls import absolute
 
 _INPUT, _READER = "FileSplitterInput", "LineReader"
 _OF_BATCHES = ("path", "operator", "verify")

@@ -1,16 +1,21 @@
 """The figures of a run as text, for terminals and notebooks."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from importlib import import_module
+from typing import Any
 
 from dagkit.api.operators import DROPPED, REJECTED
 from dagkit.api.stats import by_unit
-from dagkit.engine.record.run_events import SlotAtWork
+from dagkit.engine.record.run_events import Ended, Failed, RunEvent, SlotAtWork
+from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
-from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
+from dagkit.ground.amounts import counted, in_bytes, in_time, in_units
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
@@ -218,3 +223,44 @@ def _row(operator: OperatorFigures) -> tuple[str, ...]:
 
 def _rate(per_second: float) -> str:
     return f"{per_second:.0f}" if per_second >= 10 or per_second == 0 else f"{per_second:.1f}"
+
+
+_SECONDS_BETWEEN = 1.0
+"""The shortest time between two updates."""
+
+
+class LiveFigures:
+    """An observer that shows the figures of its run: those of `dagkit top`."""
+
+    def __init__(
+        self, run: RunPicture, show: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._run = run
+        self._show = show
+        self._clock = clock
+        self._due = clock()
+
+    def __call__(self, event: RunEvent) -> None:
+        now = self._clock()
+        if now >= self._due or isinstance(event, Ended | Failed):
+            self._due = now + _SECONDS_BETWEEN
+            self._show(own_picture(self._run.snapshot()))
+
+
+def in_notebook(run: RunPicture) -> Iterator[LiveFigures]:
+    """Yield an observer if this is the kernel of a notebook. IPython is not imported unless it runs."""
+    # the thread that starts Spark may be importing IPython now, which then has not got this function yet
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = None if get_ipython is None else get_ipython()
+    if getattr(shell, "kernel", None) is None:
+        return
+    display = import_module("IPython.display").display
+    shown: list[Any] = []
+
+    def show(text: str) -> None:
+        if shown:
+            shown[0].update({"text/plain": text}, raw=True)
+        else:
+            shown.append(display({"text/plain": text}, raw=True, display_id=True))
+
+    yield LiveFigures(run, show)

@@ -17,7 +17,7 @@ from dagkit.api.tagged import tagged, untagged
 from dagkit.engine.program.differences import difference
 from dagkit.engine.worker.instances import live, saved
 from dagkit.errors import RunFailure
-from dagkit.overlays import Overlay
+from dagkit.ground.overlays import Overlay
 
 K = TypeVar("K")
 

@@ -9,7 +9,7 @@ import pytest
 
 import dagkit_operators
 from dagkit.backends.spark.window.artifacts import archive_of
-from dagkit.native_libraries import PLATFORM_FILE, library_at, own_platform
+from dagkit.ground.native_libraries import PLATFORM_FILE, library_at, own_platform
 from dagkit_operators.native.compiled import KAFKA_LIBRARY, LIBRARY
 from hatch_build import MISSING, can_compile
 from tests.processes import run_program

@@ -147,7 +147,7 @@ LAUNCHED = """
 import sys
 from pathlib import Path
 from dagkit.launching import launch
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 from dagkit_operators import Items, PartWriter
 
 def numbers(dag, conf):

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from dagkit.backends.spark import session_at
-from dagkit.clock import PATIENCE
 from dagkit.errors import RunFailure
-from dagkit.machine import Machine, StartingSession
+from dagkit.ground.clock import PATIENCE
+from dagkit.runs.machine import Machine, StartingSession
 from tests.processes import run_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -10,10 +10,10 @@ from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
-from dagkit.inventory.adoption import Adoption, Doubt, adopt
-from dagkit.inventory.spark_checkpoint import files_read
 from dagkit.launching import Machine, launch_compiled
 from dagkit.ledger import Ledger
+from dagkit.runs.inventory.adoption import Adoption, Doubt, adopt
+from dagkit.runs.inventory.spark_checkpoint import files_read
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
 from tests.backends.cast import chained, lines_in

@@ -11,7 +11,7 @@ import pytest
 from dagkit.errors import RUN_CODES, ApplicationFaults, DagkitError, RunFailure
 from dagkit.ledger import LedgerError
 from dagkit.ranges import RangeFault
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile
 from tests.docs.fences import ROOT, fences_in
 from tests.exceptions import exceptions
 from tests.lint.errors_page import is_cause
@@ -36,13 +36,13 @@ WITHOUT_CODE: Mapping[str, str] = {
     "conf.values.classes.ForeignCode": "class-not-found",
     "conf.values.object_making.CodeRefused": "property-invalid",
     "conf.values.object_making.Unfit": "property-invalid",
-    "names_of_apex.NamedAsInApex": "an ImportError of the author's code, as Python's own, with the counterpart",
+    "ground.names_of_apex.NamedAsInApex": "an ImportError of the author's code, as Python's own, with the counterpart",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
-    "retracing.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
+    "runs.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
     "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
     # dagkit catches these where it raises them, and reports failures with codes
     "api.tagged.Unwritable": "item-unwritable, state-unwritable",
-    "retracing.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`; replay-refused",
+    "runs.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`; replay-refused",
     "engine.program.failures.WindowAbandoned": "the loop has forgotten the window, which runs again at the next launch",
     "backends.spark.shipping.forms.NoForm": "such items are pickled",
     "backends.spark.session.master._Closing": "ends a thread that waits for a port",
@@ -52,8 +52,8 @@ WITHOUT_CODE: Mapping[str, str] = {
     "dagkit_operators.formats.line_format.RowRefused": "the reader rejects the row, or looks for the bad one",
     "dagkit_operators.filesystem.object_store.VersionsUnknown": "Arrow lists the objects instead",
     "dagkit_operators.finding.contents.StillChanging": "the file is found by a later scan",
-    "dagkit_operators.finding.trailer.TrailerMissing": "the file is pending",
-    "dagkit_operators.finding.trailer._NoNumber": "the file is quarantined with this reason",
+    "dagkit_operators.finding.control_files.TrailerMissing": "the file is pending",
+    "dagkit_operators.finding.control_files._NoNumber": "the file is quarantined with this reason",
     "ledger.stores.store.KeyMissing": "the ledger raises a LedgerError",
     "ledger.stores.store.KeyTaken": "the ledger raises a LedgerError",
     "render.engines._CannotDraw": "drawing-failed",

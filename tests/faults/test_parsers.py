@@ -54,18 +54,18 @@ from dagkit.engine.record.status_file import this_process
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.engine.work.handover import Hello, Idle, line_of, message_in
 from dagkit.errors import RUN_CODES, RunFailure
-from dagkit.inventory.spark_checkpoint import files_read
+from dagkit.ground.patterns import groups_of, is_whole
+from dagkit.ground.urls import absolute, as_text, is_url
 from dagkit.ledger import LEDGER_CODES, LedgerError
 from dagkit.ledger.exchange.manifests import Manifest, read_blocks
 from dagkit.ledger.format.block import unseal
 from dagkit.ledger.format.hashing import canonical, hash_of, read_json
 from dagkit.ledger.format.segment import SEGMENT_SIZE, pack, unpack
 from dagkit.ledger.stores import LocalStore
-from dagkit.patterns import groups_of, is_whole
 from dagkit.plan.parse import read_plan, write_plan
+from dagkit.runs.inventory.spark_checkpoint import files_read
+from dagkit.runs.warm.place import receive
 from dagkit.testing import Alone
-from dagkit.urls import absolute, as_text, is_url
-from dagkit.warm.messages import receive
 from dagkit_operators import (
     AvroReader,
     CsvContext,
@@ -78,8 +78,13 @@ from dagkit_operators import (
 )
 from dagkit_operators.compression.gzip_index import GzipIndex, Point
 from dagkit_operators.filesystem.access import looked_up
-from dagkit_operators.finding.control_files import contradiction, stated_checksum, stated_totals
-from dagkit_operators.finding.trailer import Trailer, TrailerMissing
+from dagkit_operators.finding.control_files import (
+    Trailer,
+    TrailerMissing,
+    contradiction,
+    stated_checksum,
+    stated_totals,
+)
 from tests.faults.alarm import ended_within
 from tests.inventory.checkpoints import Checkpoint
 from tests.ledger.desk import APPLICATION

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.errors import RunFailure
-from dagkit.inventory.spark_checkpoint import ReadFiles, files_read, identity
+from dagkit.runs.inventory.spark_checkpoint import ReadFiles, files_read, identity
 from tests.inventory.checkpoints import OFFSETS, Checkpoint
 
 

@@ -15,11 +15,11 @@ from typing import ClassVar
 import pytest
 
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
-from dagkit.clock import SystemClock
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
 from dagkit.engine.record.status_file import read_status
 from dagkit.errors import DagkitError, RunFailure
+from dagkit.ground.clock import SystemClock
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
@@ -242,7 +242,7 @@ def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window_and_a_s
 UNUSED = """
 import sys, threading
 import pyspark
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 
 def wait():
     for each in threading.enumerate():

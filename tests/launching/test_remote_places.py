@@ -14,8 +14,8 @@ from dagkit.conf.sources.sources import Sources, load
 from dagkit.engine.files.folders import folder_at
 from dagkit.engine.record.run_events import Committed, Observer
 from dagkit.errors import DagkitError
+from dagkit.ground.urls import below, resolved
 from dagkit.launching import Machine, launch
-from dagkit.urls import below, resolved
 from tests.processes import run_program
 
 PLACES = [

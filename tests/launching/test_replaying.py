@@ -8,8 +8,8 @@ import pytest
 from dagkit import Config, InputPort, Operator, OutputPort, State
 from dagkit.compiler import compile_application
 from dagkit.errors import RunFailure
-from dagkit.replaying import Compared, replayed, windows_of
-from dagkit.retracing.retrace import trace
+from dagkit.runs.replaying import Compared, replayed, windows_of
+from dagkit.runs.retrace import trace
 from dagkit_operators import MatchFiles, PartWriter, ReadFiles
 from tests.backends.cast import chained
 from tests.engine.cast import Desk, Draw, Hurried, Script, files_in, lines_through_filter, some_lines

@@ -22,7 +22,7 @@ from dagkit.errors import RunFailure
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.observers.run_text import picture
-from dagkit.restarting import Restart
+from dagkit.runs.restarting import Restart
 from dagkit_operators import Map, PartWriter
 from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
 from tests.engine.delivery_cast import numbers_inserted
@@ -137,7 +137,7 @@ def test_a_window_without_later_ones_is_refused(tmp_path, window, problem):
 KILLED = """
 import os, pathlib, shutil, signal, sys
 from datetime import UTC, datetime
-from dagkit.restarting import Restart
+from dagkit.runs.restarting import Restart
 
 left = int(sys.argv[2])
 

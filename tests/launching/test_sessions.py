@@ -20,7 +20,7 @@ from dagkit.engine.record.status_file import read_status
 from dagkit.errors import RunFailure
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
-from dagkit.sessions import MOST_IN_VAIN, Sessions
+from dagkit.runs.sessions import MOST_IN_VAIN, Sessions
 from tests.launching.cast import LAST, place, summed, summing
 from tests.patience import join, within
 

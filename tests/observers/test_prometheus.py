@@ -12,8 +12,7 @@ from dagkit.engine.program.facts import Scaled, Split
 from dagkit.engine.record.run_events import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
 from dagkit.engine.worker.protocol import Stretch
 from dagkit.errors import RunFailure
-from dagkit.observers.prometheus import Prometheus
-from dagkit.observers.series import ALL
+from dagkit.observers.prometheus import ALL, Prometheus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.clock import patient
 from dagkit.engine.parts.requests import (
     KEPT_FOR,
     Asks,
@@ -20,6 +19,7 @@ from dagkit.engine.parts.requests import (
     withdraw,
 )
 from dagkit.engine.record.status_file import SeenRun
+from dagkit.ground.clock import patient
 from dagkit.ledger import Ledger
 
 _PAUSE_SECONDS = 0.1

@@ -16,7 +16,7 @@ from dagkit.api.component import Component
 from dagkit.api.operators import InputOperator, Operator, RowOperator, Unifier
 from dagkit.cli.application.importing import importable, imported, module_of
 from dagkit.errors import ApplicationNotFound, did_you_mean
-from dagkit.names_of_apex import hint, member
+from dagkit.ground.names_of_apex import hint, member
 
 GROUP = "dagkit.operators"
 """The entry-point group in which libraries register packages of operators; these are found by simple names."""

@@ -17,8 +17,8 @@ from dagkit.compiler import Compilation
 from dagkit.engine.record.state_verdicts import Fate
 from dagkit.engine.run.launch_record import last_launch
 from dagkit.errors import ApplicationNotFound
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.plan import Plan, fingerprint, read_plan
 from dagkit.plan import diff as changes_between
 from dagkit.plan.model import PLAN_SCHEMA

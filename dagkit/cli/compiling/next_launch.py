@@ -12,8 +12,8 @@ from dagkit.engine.record.history import newest_checkpoint
 from dagkit.engine.record.state_verdicts import Verdict, verdicts
 from dagkit.engine.run.launch_record import last_launch
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.plan import Change, diff
 
 

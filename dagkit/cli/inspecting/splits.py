@@ -13,7 +13,7 @@ from dagkit.engine.work.cost import CostEstimate, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
-from dagkit.ranges.shares import percent, share_of
+from dagkit.ranges.progress import percent, share_of
 
 
 @click.command()

@@ -11,11 +11,11 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.engine.run.restart_mark import MADE_BESIDE, unfinished_restart
 from dagkit.errors import printable
+from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import HOME
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import open_store
 from dagkit.observers.run_text import aligned
-from dagkit.urls import absolute, is_url
 
 _HEADER = ("application", "state", "window", "pending", "since", "folder")
 

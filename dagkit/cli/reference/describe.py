@@ -17,7 +17,7 @@ from dagkit.cli.terminal.pages import as_json, entry, heading, paragraph, sectio
 from dagkit.compiler import Compilation
 from dagkit.errors import ApplicationNotFound, did_you_mean
 from dagkit.graph import Graph, Node
-from dagkit.plan.placed_values import Value, property_values
+from dagkit.plan.configuration_lines import Value, property_values
 from dagkit.plan.portable import portable
 from dagkit.schema import spelled
 

@@ -24,11 +24,11 @@ from dagkit.cli.application.operator_lookup import packages
 from dagkit.cli.application.options import Asked, configured, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
+from dagkit.ground.amounts import in_bytes
+from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import HOME, application_path
 from dagkit.ledger.stores import KeyTaken, open_store
-from dagkit.machine import Machine
-from dagkit.observers.amounts import in_bytes
-from dagkit.urls import absolute, is_url
+from dagkit.runs.machine import Machine
 
 LEAST_SPACE = 1_000_000_000
 MOST_SKEW = timedelta(seconds=2)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.exceptions import Exit
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.options import Asked, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.machine import Machine
-from dagkit.warm.handing_over import Declined, hand_over
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.handing_over import Declined, hand_over
 
 if TYPE_CHECKING:
     from dagkit.engine.record.run_events import Observer

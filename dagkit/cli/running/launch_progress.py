@@ -1,14 +1,17 @@
-"""The progress of a launch and its summary, as `dagkit launch` prints them."""
+"""The progress of a launch, as lines or as a table, and its summary, as `dagkit launch` prints them."""
 
+import os
 import shlex
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from dagkit.api.stats import WorkProgress, by_unit
-from dagkit.cli.terminal.output import Output, shown_place, shown_value
+from dagkit.cli.terminal.output import Output, is_terminal, shown_place, shown_value
 from dagkit.engine.program.facts import Changed, Scaled
 from dagkit.engine.record.run_events import (
     Committed,
@@ -26,10 +29,22 @@ from dagkit.engine.record.run_events import (
 )
 from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted, in_bytes, in_units
+from dagkit.ground.urls import shown
 from dagkit.launching import Launched
-from dagkit.observers.amounts import counted, in_bytes, in_units
-from dagkit.observers.run_text import counted_things, incomplete_files, reading, slots_at_work, time_left, visibility
-from dagkit.urls import shown
+from dagkit.observers.run_text import (
+    counted_things,
+    incomplete_files,
+    own_picture,
+    reading,
+    slots_at_work,
+    time_left,
+    visibility,
+)
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
 
 MOST_PRINTED = 3
 """How much a line of progress or of the summary names."""
@@ -280,3 +295,29 @@ def _found_nothing(operator: str, searched: Sequence[str]) -> str:
     named = [shown(place) for place in searched[:MOST_PRINTED]]
     more = [f"and {len(searched) - MOST_PRINTED} more"] if len(searched) > MOST_PRINTED else []
     return f"{operator}: found no file to read{' in ' if named else ''}{', '.join([*named, *more])}"
+
+
+def has_live_table(output: Output, backend: str) -> bool:
+    """Whether a launch shows it: not if asked for lines, nor on the reference, where operators may be debugged."""
+    shows = output.report is None and output.verbosity == 0 and not output.as_json
+    return shows and backend != "reference" and is_terminal(sys.stderr) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+@contextmanager
+def live_table(snapshot: Callable[[], RunSnapshot]) -> Iterator[None]:
+    """Show the figures, those of `dagkit top`, while this lasts; what is printed meanwhile appears above them."""
+    from rich.console import Console  # noqa: PLC0415 - only on terminals, and while Spark starts
+    from rich.live import Live  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    def drawn() -> "Text":
+        return Text(printable(own_picture(snapshot()), keep="\n"), no_wrap=True)
+
+    with Live(
+        get_renderable=drawn,
+        console=Console(stderr=True),
+        refresh_per_second=1,
+        transient=True,
+        redirect_stdout=is_terminal(sys.stdout),
+    ):
+        yield

@@ -21,7 +21,7 @@ from click.exceptions import Exit
 
 from dagkit.api.traces import author_lines
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure, Scene, Severity, printable
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 
 _UNLIMITED = 10_000
 """The page width for pipes and files, so that each row stays on one line."""

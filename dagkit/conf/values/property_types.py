@@ -24,7 +24,7 @@ from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import PropertyPath, Step, text_of
 from dagkit.conf.sources.references import is_secret_name
 from dagkit.errors import did_you_mean
-from dagkit.names_of_apex import FORMER_PROPERTIES, PROPERTIES
+from dagkit.ground.names_of_apex import FORMER_PROPERTIES, PROPERTIES
 
 IMPORT: Any = ImportString
 """Annotated as Any, since type checkers read it as the type of the imported object."""

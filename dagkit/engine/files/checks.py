@@ -13,7 +13,7 @@ from dagkit.engine.files.pieces import look_at, remedy_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
-from dagkit.urls import absolute, as_text, is_url, local_path
+from dagkit.ground.urls import absolute, as_text, is_url, local_path
 
 BEGAN = "began"
 """A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from dagkit.api.external import ExternalSystem, Unavailable, external_outputs
 from dagkit.api.operators import Operator
 from dagkit.api.outage import Outage, Patience
-from dagkit.clock import Clock
 from dagkit.engine.files.entries import CommittedEntries
 from dagkit.engine.files.staging import EXTERNAL, Part
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed, failure_of
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene
+from dagkit.ground.clock import Clock
 
 _logger = logging.getLogger(__name__)
 

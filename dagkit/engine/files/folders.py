@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from dagkit.engine.files.pieces import BUFFER_BYTES, Piece, copy_name, file_unplaced, is_in_place, pour, remove
-from dagkit.urls import as_text, below, is_url, local_path, name_fault, parent, resolved
+from dagkit.ground.urls import as_text, below, is_url, local_path, name_fault, parent, resolved
 
 
 class Folder(ABC):

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 from dagkit.errors import RunFailure, printable, reason_of
-from dagkit.urls import is_url, local_path, resolved
+from dagkit.ground.urls import is_url, local_path, resolved
 
 LONG_NAME_BYTES = 200
 """A name with more bytes may become too long if something is appended to it."""

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from dagkit.engine.files.folders import LocalFolder, folder_at
 from dagkit.engine.files.pieces import Syncing
-from dagkit.urls import local_path
+from dagkit.ground.urls import local_path
 
 TOGETHER = "together-"
 """Begins the name of each folder with such a file."""

@@ -32,7 +32,7 @@ from dagkit.engine.record.run_events import Reshaped
 from dagkit.engine.work.split import BacklogCount, split_at_the_end
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import ApplicationFaults, DagkitError, did_you_mean
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from heapq import nlargest
 from dagkit.api.running import Until
 from dagkit.api.stats import by_unit
 from dagkit.api.work import unit_of
-from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
 from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.parts.in_flight import InFlightWindow, InFlightWindows
@@ -38,6 +37,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Backend
 from dagkit.graph import Graph
+from dagkit.ground.clock import SystemClock, Timer
 from dagkit.ledger import Ledger
 
 MOST_UNDERWAY = 10

@@ -18,7 +18,7 @@ from itertools import accumulate
 from operator import is_
 from typing import Any, Final
 
-from dagkit.overlays import Overlay
+from dagkit.ground.overlays import Overlay
 
 Change = Mapping[str, Any]
 """A change of a JSON value."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.program.address import Address
-from dagkit.ranges.shares import share_of
+from dagkit.ranges.progress import share_of
 
 
 class _Fact(BaseModel):

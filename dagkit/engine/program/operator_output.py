@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, TextIO, cast
 
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 
 LOG = "logs/driver.log"
 """The log of an application's drivers, in its folder."""

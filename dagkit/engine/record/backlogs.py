@@ -16,7 +16,7 @@ from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.recorded_work import InputWork, row_of
 from dagkit.ledger.format.span_sets import length_of
 from dagkit.scaling import ScalingInputs, decide
-from dagkit.scaling.explaining import became, sentence
+from dagkit.scaling.policy import became, sentence
 
 
 def _decision_missing(problem: str, remedy: str) -> RunFailure:

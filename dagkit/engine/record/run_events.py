@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dagkit.api.stats import BYTE, OperatorStats, WorkProgress
+from dagkit.api.stats import OperatorStats, WorkProgress
 from dagkit.engine.program.facts import Fact
 from dagkit.engine.worker.protocol import Sample, Stretch
+from dagkit.ground.amounts import BYTE
 
 _logger = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from dagkit.api.metrics import Counted, Metric
 from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
 from dagkit.api.stats import by_unit
-from dagkit.clock import Clock
 from dagkit.engine.program.facts import Scaled
 from dagkit.engine.record.pace import Pace
 from dagkit.engine.record.run_events import (
@@ -41,6 +40,7 @@ from dagkit.engine.record.snapshot import (
 )
 from dagkit.engine.record.statistics import AVERAGED, Lately
 from dagkit.errors import DagkitError
+from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
 
 MOST_REJECTED = 10

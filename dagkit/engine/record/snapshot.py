@@ -8,8 +8,9 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from dagkit.api.stats import BYTE, WorkProgress, by_unit
+from dagkit.api.stats import WorkProgress, by_unit
 from dagkit.engine.record.run_events import SlotAtWork
+from dagkit.ground.amounts import BYTE
 
 State = Literal["starting", "running", "draining", "stopped", "failed", "restarted"]
 """A driver writes one of these, and `dagkit restart` the last. `draining` waits for the windows in flight; `stopped`,

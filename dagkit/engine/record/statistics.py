@@ -11,12 +11,13 @@ from dagkit.api.attributes import OperatorContext
 from dagkit.api.metrics import MetricsAggregator, aggregated
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.api.stats import BYTE, Capacity, OperatorStats, PortStats
+from dagkit.api.stats import Capacity, OperatorStats, PortStats
 from dagkit.api.work import SplittableOperator, unit_of, work_port
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.run_events import StageRun
 from dagkit.engine.worker.protocol import Cores, Figures, Report
 from dagkit.graph import Graph
+from dagkit.ground.amounts import BYTE
 
 _logger = logging.getLogger(__name__)
 

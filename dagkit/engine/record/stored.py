@@ -22,7 +22,7 @@ from pydantic import BaseModel, TypeAdapter
 from dagkit.engine.program.differences import CHANGED, Change, applied, composed, difference
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.waiting import Waiting
-from dagkit.overlays import Overlay
+from dagkit.ground.overlays import Overlay
 
 # A splitter remembers sixteen characters of each file. For a million files found a thousand at a time, whole texts
 # would write 8 GB for a list of 16 MB; this writes 100 MB, and compares 16 MB in 2 ms. Rejected: a state class to which

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.errors import RunFailure, printable
-from dagkit.urls import is_url, local_path, shown
+from dagkit.ground.urls import is_url, local_path, shown
 
 WITHDRAWN = "withdrawn"
 """The folder, in that of the earlier run, into which the files of its later windows move, under their whole paths."""

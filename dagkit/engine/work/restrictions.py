@@ -21,7 +21,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.entrances import code_of
 from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault, RestrictionTracker
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 from dagkit.schema import spelled
 
 KEPT_SHARES: Final = 2**40

@@ -11,7 +11,6 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Lock, Thread
 from typing import Final
 
-from dagkit.clock import patient
 from dagkit.engine.program.address import Address
 from dagkit.engine.work.handover import (
     LONGEST_LINE,
@@ -31,6 +30,7 @@ from dagkit.engine.work.handover import (
     message_in,
 )
 from dagkit.engine.worker.board import Ask, Board, Hand, Move
+from dagkit.ground.clock import patient
 
 LONGEST_HELLO: Final = 4096
 """The longest first message in bytes."""

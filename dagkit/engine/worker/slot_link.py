@@ -8,7 +8,6 @@ from contextlib import suppress
 from threading import Condition, Thread
 from typing import Final
 
-from dagkit.clock import patient
 from dagkit.engine.program.address import Address
 from dagkit.engine.work.handover import (
     LONGEST_LINE,
@@ -26,6 +25,7 @@ from dagkit.engine.work.handover import (
     line_of,
     message_in,
 )
+from dagkit.ground.clock import patient
 
 BEAT_SECONDS: Final = 0.1
 """How often a slot reports its progress."""

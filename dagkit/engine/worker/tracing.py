@@ -21,9 +21,9 @@ from typing import Any
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import offsets_in
 from dagkit.engine.work.item import Number, WorkItem
+from dagkit.ground.urls import is_url, local_path
 from dagkit.ranges import RestrictionTracker
 from dagkit.schema.batch import Batch
-from dagkit.urls import is_url, local_path
 
 MOST_SINGLE = 2_000
 """How many records of each slot are delivered one by one, at some 0.1 ms each."""

@@ -6,9 +6,8 @@ from typing import Any, Literal, cast, get_args
 
 from dagkit import Block
 from dagkit.errors import RunFailure
-from dagkit.urls import shown
-from dagkit_operators.filesystem.access import reading_from, sampled
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit.ground.urls import shown
+from dagkit_operators.filesystem.access import BadFile, reading_from, sampled
 
 Compression = Literal["auto", "none", "gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
 Codec = Literal["gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from dagkit.errors import printable
 from dagkit_operators.contexts.chunk import FIRST_SEARCH, Chunk, run_before
-from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile, Seekable
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.native.bytewise import Bytes

@@ -1,4 +1,4 @@
-"""The client of a Kafka cluster: its settings, and what its errors mean."""
+"""The client of a Kafka cluster: its settings, what its errors mean, and the failures that are reported."""
 
 import logging
 from collections.abc import Mapping
@@ -8,10 +8,34 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from dagkit import Operator
 from dagkit.api.secrets import SecretByName
-from dagkit.errors import did_you_mean
-from dagkit_operators.kafka.faults import kafka_refused
+from dagkit.errors import RunFailure, Scene, did_you_mean
 from dagkit_operators.libraries import library
 from dagkit_operators.native.librdkafka import setting_names
+
+
+def topic_missing(problem: str, remedy: str) -> RunFailure:
+    """A topic that is to be read or written does not exist."""
+    return RunFailure(problem, remedy, code="topic-missing")
+
+
+def kafka_refused(
+    problem: str,
+    remedy: str = "check `security.protocol` and the settings that begin with `sasl.` or `ssl.`, and the rights of the "
+    "user",
+) -> RunFailure:
+    """The cluster refuses the credentials of the client, or what it asks for."""
+    return RunFailure(problem, remedy, code="kafka-refused")
+
+
+def offsets_removed(problem: str, remedy: str, scene: Scene | None = None) -> RunFailure:
+    """Messages were removed from a topic before they were read."""
+    return RunFailure(problem, remedy, scene or Scene(), code="offsets-removed")
+
+
+def transaction_fenced(problem: str, remedy: str) -> RunFailure:
+    """The cluster refuses the transaction of this writer: another launch took over, or it was open for too long."""
+    return RunFailure(problem, remedy, code="transaction-fenced")
+
 
 _SECRET_SETTINGS = ("ssl.key.pem", "sasl.oauthbearer.config")
 """Settings that are secret although their names do not say so."""

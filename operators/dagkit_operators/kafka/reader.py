@@ -12,12 +12,11 @@ from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPo
 from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
-from dagkit_operators.kafka.client import KafkaClient, text_of
+from dagkit_operators.kafka.client import KafkaClient, kafka_refused, offsets_removed, text_of, topic_missing
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messages, Positioned
-from dagkit_operators.kafka.faults import kafka_refused, offsets_removed, topic_missing
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange, place_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
-from dagkit_operators.outage import outage_of
+from dagkit_operators.looks import outage_of
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.records.rejecting import ItemRejected

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dagkit_operators.kafka.client import Failures, confluent, made, text_of
-from dagkit_operators.kafka.faults import kafka_refused
+from dagkit_operators.kafka.client import Failures, confluent, kafka_refused, made, text_of
 
 FIRST_SECONDS = 2.0
 """How long a request may take at first. After each one without an answer, the next may take twice as long."""

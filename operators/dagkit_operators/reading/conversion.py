@@ -7,8 +7,8 @@ from typing import Any
 
 from dagkit import Column, Listed
 from dagkit.errors import RunFailure, clipped
+from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit.urls import shown
 from dagkit_operators.payloads import Rejected
 
 

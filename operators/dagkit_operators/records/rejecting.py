@@ -7,7 +7,7 @@ from typing import Any
 
 from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
 from dagkit.errors import RunFailure, clipped
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 

@@ -5,7 +5,7 @@ from enum import Enum, auto
 from typing import Any
 
 from dagkit import Unavailable
-from dagkit_operators.tables.faults import database_refused, table_mismatched
+from dagkit_operators.tables.storage import database_refused, table_mismatched
 
 
 class Kind(Enum):

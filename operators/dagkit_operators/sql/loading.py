@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.databases import Connection, Postgres, columns, quoted, quoted_name
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
-from dagkit_operators.tables.faults import RowRefused, table_mismatched
 from dagkit_operators.tables.staged_rows import row_refused
+from dagkit_operators.tables.storage import RowRefused, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,12 +11,10 @@ from dagkit import Batch, Context, InputPort, OutputPort, SplittableOperator, Un
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.formats.rows import Rows
-from dagkit_operators.outage import outage_of
-from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted_name
-from dagkit_operators.sql.key_order import KeySteps
-from dagkit_operators.sql.queries import SqlQuery, SqlRange
-from dagkit_operators.tables.faults import table_mismatched
+from dagkit_operators.looks import outage_of
+from dagkit_operators.sql.databases import Connection, SqlClient, quoted_name
+from dagkit_operators.sql.queries import KeySteps, SqlQuery, SqlRange
+from dagkit_operators.tables.storage import table_mismatched
 from dagkit_operators.values.record_types import maker_of
 from dagkit_operators.writing.arrow_records import check_columns, schema_of
 

@@ -9,9 +9,8 @@ from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
-from dagkit_operators.tables.faults import table_mismatched
 from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, reader, selected
-from dagkit_operators.tables.storage import add, has_credentials, hidden, plain, storage_failure
+from dagkit_operators.tables.storage import add, has_credentials, hidden, plain, storage_failure, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa

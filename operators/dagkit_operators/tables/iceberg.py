@@ -11,9 +11,8 @@ from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
-from dagkit_operators.tables.faults import database_refused, table_mismatched
 from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, pieces, selected
-from dagkit_operators.tables.storage import add, hidden, plain, storage_failure
+from dagkit_operators.tables.storage import add, database_refused, hidden, plain, storage_failure, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa

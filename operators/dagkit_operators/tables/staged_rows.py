@@ -10,9 +10,8 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Entries, InputPort, StagedWindow
 from dagkit.errors import clipped
-from dagkit_operators.tables.faults import RowRefused, table_mismatched
-from dagkit_operators.writing.arrow_records import ArrowRecords, schema_of
-from dagkit_operators.writing.record_typed import RecordTyped
+from dagkit_operators.tables.storage import RowRefused, table_mismatched
+from dagkit_operators.writing.arrow_records import ArrowRecords, RecordTyped, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.inventory.adoption import MAX_FILE_AGE_MILLIS
+from dagkit.runs.inventory.adoption import MAX_FILE_AGE_MILLIS
 from tests.inventory.checkpoints import Checkpoint
 
 pytestmark = pytest.mark.slow

@@ -205,8 +205,7 @@ def test_explain_names_blocks_windows_rows_and_outputs(dagkit, launch, files, wr
     assert (first["finder"], first["source"], first["taken_by"], first["pending"]) == ("Splitter", str(path), 1, 0)
     assert first["blocks"] == [{"number": n, "start": 4 * n, "end": 4 * n + 4} for n in range(3)]
     outputs = [f"{out}/{number}" for number in range(3)]
-    read = {"window": 1, "operator": "Reader", "bytes": 12, "rows": 3, "outputs": outputs}
-    assert first["windows"] == [read]
+    assert first["windows"] == [{"window": 1, "operator": "Reader", "bytes": 12, "rows": 3, "outputs": outputs}]
     assert second["source"].startswith(f"{path}@")
     assert [(window["window"], window["bytes"], window["rows"]) for window in second["windows"]] == [(2, 6, 1)]
     lines = dagkit("files", "explain", "place", "in/ä.txt").out.splitlines()

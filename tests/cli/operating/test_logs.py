@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.operating.log_text import as_text
+from dagkit.cli.operating.logs import as_text
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.observers import run_log
@@ -87,8 +87,7 @@ launch(multiplied(), until="once", machine=Machine("reference"), path="app",
        observers=[lambda event: logging.getLogger("mine").warning("late")])
 """
     )
-    answer = process(python=("warns.py",))
-    assert set(answer.err.splitlines()) == {"late"}
+    assert set(process(python=("warns.py",)).err.splitlines()) == {"late"}
 
 
 SENTENCES = {

@@ -7,7 +7,7 @@ import pytest
 
 from dagkit.api.running import Until
 from dagkit.launching import launch
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 from tests.engine.cast import Desk
 from tests.engine.parts.test_requests import multiplied
 from tests.patience import within
@@ -24,8 +24,7 @@ def populate_dag(dag: Dag, conf: Config) -> None:
 @contextmanager
 def running(home):
     """An application that runs in its own thread until the block ends."""
-    desk = Desk(home, multiplied(), until=Until.STOPPED)
-    loop = desk.loop()
+    loop = Desk(home, multiplied(), until=Until.STOPPED).loop()
     driver = threading.Thread(target=loop.run)
     driver.start()
     try:

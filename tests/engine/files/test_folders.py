@@ -19,8 +19,8 @@ from dagkit.engine.files import pieces as pieces_module
 from dagkit.engine.files.folders import LocalFolder, RemoteFolder, folder_at, put_in_place
 from dagkit.engine.files.pieces import Piece, PiecesLost, look_at
 from dagkit.errors import RunFailure
+from dagkit.ground.urls import parent, resolved
 from dagkit.testing.crashes import Crash
-from dagkit.urls import parent, resolved
 from dagkit_operators.filesystem.access import looked_up, opened
 from tests.processes import run_program
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.engine.program.differences import applied, composed, difference
-from dagkit.overlays import Overlay
+from dagkit.ground.overlays import Overlay
 
 LEAVES = st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from([0.0, -0.0, 1.0]) | st.text("ab", max_size=4)
 VALUES = st.recursive(

@@ -157,7 +157,7 @@ def test_records_of_others_and_after_the_run_are_left_alone(caplog):
     with Masking(lambda: [Holder()]).masked():
         logging.getLogger("author").warning("logged in with %s", SECRET)
         logging.getLogger("dagkit.engine").warning("%d items of %s", 3, SECRET)
-        logging.getLogger("dagkit_operators.outage").warning("no answer to %s", SECRET)
+        logging.getLogger("dagkit_operators.looks").warning("no answer to %s", SECRET)
     logging.getLogger("dagkit.engine").warning("after %s", SECRET)
     assert caplog.messages == [
         f"logged in with {SECRET}",

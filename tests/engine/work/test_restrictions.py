@@ -30,8 +30,7 @@ from dagkit.engine.work.schedule import Scheduler, WindowSizer
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, OffsetRestrictionTracker, SplitRestriction
-from dagkit.testing.crashes import CrashAfter
-from dagkit.testing.fake_clock import FakeClock
+from dagkit.testing.crashes import CrashAfter, FakeClock
 from tests.engine.cast import Desk, Hurried, reference
 from tests.engine.restriction_cast import CountFn, Follower, Pairs, PairsTracker, ShardReader, Since, TableReader
 from tests.engine.work_cast import Looks, Named, Numbered, numbers, numbers_expected, numbers_of_names

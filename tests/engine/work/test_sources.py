@@ -41,7 +41,7 @@ from dagkit.engine.worker.protocol import Answer, Report, WindowTask, WorkDone
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.recorded_work import Folded
 from dagkit.ranges import OffsetRange, RestrictionTracker
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, LineReader, Map, MatchFiles, ReadFiles, Record, RecordWriter

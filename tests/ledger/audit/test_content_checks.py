@@ -3,7 +3,7 @@
 import pytest
 
 from dagkit.ledger import ChainBroken, checkpoint_of, slice_of
-from dagkit.ledger.audit.content_checks import flaws_of
+from dagkit.ledger.audit.chain_replay import flaws_of
 from dagkit.ledger.chain.contents import lines_hash, lines_of, rows_of
 from tests.ledger.desk import STRANGER
 

@@ -40,7 +40,7 @@ from dagkit_operators import (
     RecordReader,
 )
 from dagkit_operators.compression.codec import ENDINGS, MAGIC
-from dagkit_operators.reading.slices import FSSliceReader
+from dagkit_operators.reading.file_slices import FSSliceReader
 from tests.operators.reading.cast import found, read, written
 from tests.operators.reading_text import SIZES
 

@@ -29,9 +29,8 @@ from dagkit_operators import (
 )
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
-from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
 from dagkit_operators.compression.gzip_content import GzipContent
-from dagkit_operators.compression.gzip_index import GzipIndex
+from dagkit_operators.compression.gzip_index import LOOKAHEAD, GzipIndex, aligned, block_starts
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
 from dagkit_operators.compression.opening import content_length_of
 from dagkit_operators.filesystem.access import Found

@@ -338,7 +338,7 @@ def test_without_a_clock_the_time_is_that_of_the_machine(folder):
     alone = Alone(FileSplitterInput(scanner={"files": [str(folder)]}))
     alone.look()
     assert len(alone.sent()) == 12
-    assert isinstance(alone.operator._next_scan, datetime)
+    assert isinstance(alone.operator._looks.next, datetime)
 
 
 def test_what_is_known_is_written_once_a_look(folder, monkeypatch):

@@ -18,7 +18,7 @@ from dagkit import Block
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import AvroBroken, AvroReader, AvroReaderContext, FileChanged, FileSplitterInput, value
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile
 from dagkit_operators.formats.avro import MARKER
 from tests.engine.cast import Collect, Desk, arrived
 from tests.examples import examples

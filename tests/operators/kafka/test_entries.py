@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dagkit.errors import RunFailure
-from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_in, columns_of, messages_in
+from dagkit_operators.kafka.messages import OpenEntry, Outgoing, columns_in, columns_of, messages_in
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.kafka.transactions import TransactionalTopic
 from tests.services.broker import QUIET

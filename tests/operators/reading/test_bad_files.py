@@ -25,7 +25,7 @@ from dagkit_operators import (
     ReadFiles,
     RecordWriter,
 )
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import is_bad_file
 from tests.engine.cast import Collect, Desk, Hurried, arrived, chain, on_both
 from tests.engine.poison_cast import aside, ask_of
 from tests.operators.filesystem.test_access import without_rights

@@ -13,7 +13,7 @@ from dagkit import Block
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import LineReader, LineReaderContext, TailFiles
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, blocks_of, read, written
 from tests.operators.reading_text import SIZES, edges_of, records
 

@@ -8,11 +8,10 @@ import pytest
 
 from dagkit import Lines
 from dagkit_operators import JsonLinesReader, LineReader, value
-from dagkit_operators.contexts.chunk import Chunk
+from dagkit_operators.contexts.chunk import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, Chunk, in_portions
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks, delimiter_of
-from dagkit_operators.contexts.portions import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, read
 
 

@@ -12,7 +12,7 @@ from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
 from dagkit_operators import Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from dagkit_operators.sql.databases import connected
-from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest
+from dagkit_operators.sql.queries import KeySteps, bounds_between, highest
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.operators.ways import chain, in_partitions, refused
 

@@ -3,8 +3,8 @@
 import subprocess
 import sys
 
-from dagkit.clock import patient
 from dagkit.errors import RunFailure
+from dagkit.ground.clock import patient
 
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
 _WITHIN_SECONDS = 20.0

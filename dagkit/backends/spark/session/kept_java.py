@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from dagkit.backends.spark.session.kept_workers import are_prepared
 from dagkit.backends.spark.session.recording import run_windows
 from dagkit.backends.spark.session.session import spark_incomplete
-from dagkit.clock import patient
+from dagkit.ground.clock import patient
 
 _WORKERS_END_WITHIN_SECONDS = 5.0
 

@@ -9,9 +9,9 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from dagkit.clock import patient
 from dagkit.errors import RunFailure, near
-from dagkit.urls import shown_master
+from dagkit.ground.clock import patient
+from dagkit.ground.urls import shown_master
 
 LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:, *\d+)?\])?")
 """A master in this process, with its number of threads, and of failures that a task may have."""

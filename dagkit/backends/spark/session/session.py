@@ -26,9 +26,9 @@ from dagkit.backends.spark.session.session_settings import (
     spark_home,
     users_settings,
 )
-from dagkit.clock import patient
 from dagkit.errors import DagkitError, RunFailure
-from dagkit.urls import shown_master
+from dagkit.ground.clock import patient
+from dagkit.ground.urls import shown_master
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The variables with which PySpark connects to a Java that runs."""

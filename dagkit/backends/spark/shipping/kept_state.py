@@ -14,7 +14,7 @@ from dagkit.api.state import KeyedState, declared_state
 from dagkit.engine.program.differences import CHANGED, NEW, Change, difference
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import SlotState
-from dagkit.overlays import Layer, Overlay
+from dagkit.ground.overlays import Layer, Overlay
 
 if TYPE_CHECKING:
     from pyspark import Broadcast, SparkContext

@@ -12,7 +12,7 @@ from dagkit.api.installed import own_folders
 from dagkit.backends.spark.failures.jobs import is_connect
 from dagkit.backends.spark.session.master import LOCAL
 from dagkit.backends.spark.session.own_folder import own_folder
-from dagkit.native_libraries import PLATFORM_FILE, own_platform
+from dagkit.ground.native_libraries import PLATFORM_FILE, own_platform
 
 _SENT = (".c", ".py", ".pyi", ".so")
 """The endings of the files that are sent: code, lists of names, and libraries with the C they were compiled from."""

@@ -18,9 +18,9 @@ from dagkit.backends.spark.window.artifacts import ship_own_code
 from dagkit.backends.spark.window.cores import CoresOf
 from dagkit.backends.spark.window.machine_finding import Finding
 from dagkit.backends.spark.window.worker_facts import ANSWERED_WITHIN_SECONDS, PACKAGES, UNKNOWN, Facts, Visit, about
-from dagkit.clock import patient
 from dagkit.engine.files.folders import Folder, folder_at
 from dagkit.errors import RunFailure
+from dagkit.ground.clock import patient
 
 LEAST_SPACE = 1_000_000_000
 MOST_SKEW_SECONDS = 2.0

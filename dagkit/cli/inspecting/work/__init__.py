@@ -11,7 +11,7 @@ from dagkit.cli.inspecting.work.requesting import give_up, of_operator, retry
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.work_history import ListedWork, listed_work
 from dagkit.errors import printable
-from dagkit.observers.amounts import counted
+from dagkit.ground.amounts import counted
 
 
 @click.group(cls=DefaultGroup, default="ls")
