@@ -7,8 +7,8 @@ import rich_click as click
 
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.record.history import WindowRows, row_history
 from dagkit.engine.record.row_account import OperatorRows
-from dagkit.engine.record.row_history import WindowRows, row_history
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned
 from dagkit.ledger import Ledger

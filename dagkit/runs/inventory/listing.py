@@ -14,7 +14,7 @@ from dagkit.api.operators import Operator
 from dagkit.compiler import Compilation
 from dagkit.compiler.rules.file_rules import items_into
 from dagkit.engine.parts.running_plan import RunningPlan
-from dagkit.engine.program.program import Program
+from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import newest_checkpoint
 from dagkit.engine.record.journal import stored_in
@@ -242,7 +242,7 @@ def running_plan(compilation: Compilation, ledger: Ledger) -> tuple[RunningPlan,
 def set_up(program: Program, ledger: Ledger, checkpoint: Checkpoint, name: str, home: str = "") -> Iterator[Operator]:
     """An operator outside of a run, with its state from the ledger."""
     operator = live(program.operators[name][0], _state_of(ledger, checkpoint, name))
-    operator.setup(program.context_of(name, 0, checkpoint.window + 1, home or str(Path.cwd())))
+    operator.setup(program.context_of(name, 0, checkpoint.window + 1, Launch(home=home or str(Path.cwd()))))
     try:
         yield operator
     finally:

@@ -17,12 +17,11 @@ from dagkit.cli import main
 from dagkit.cli.group import ALIASES
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.requests import StopRun, ask, reply_to
-from dagkit.engine.record.driver_process import RECENT
 from dagkit.engine.record.history import history, newest_checkpoint
 from dagkit.engine.record.run_events import Started, Working
 from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import RunError
-from dagkit.engine.record.status_file import STATUS, SeenRun, read_status
+from dagkit.engine.record.status_file import RECENT, STATUS, SeenRun, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore

@@ -3,7 +3,7 @@
 import pytest
 
 from dagkit.engine.program.points import Point
-from dagkit.engine.record.row_history import row_history
+from dagkit.engine.record.history import row_history
 from dagkit.ledger import Ledger
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Deduplicate, Sample

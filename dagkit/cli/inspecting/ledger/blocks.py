@@ -17,7 +17,7 @@ from dagkit.engine.files.staging import by_file, in_order
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.journal import stored_at
 from dagkit.engine.record.row_account import OperatorRows
-from dagkit.engine.record.stored_checkpoint import CheckpointReader
+from dagkit.engine.record.stored import CheckpointReader
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned, counted
 from dagkit.ledger import BlockNotFound, Chain, ExecuteTransform, Fault, Ledger, LedgerError, Record
