@@ -19,7 +19,7 @@ from dagkit.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory
-from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
+from dagkit_operators.filesystem.renames import UNKNOWN, Inode, KnownInodes, inode_of
 from dagkit_operators.filesystem.settled import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
@@ -133,6 +133,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """The same as `_added` for `inodes`."""
     _inodes: KnownInodes = PrivateAttr(default_factory=KnownInodes)
     """The inodes in `inodes`."""
+    _inode: Inode = PrivateAttr(default=UNKNOWN)
+    """The inode of the file that was accepted last."""
     _hashes: Hashes = PrivateAttr(default_factory=Hashes)
     """The hashes of the files of the last scan, for receipts."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
@@ -423,9 +425,11 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             return self._examines_again()
         if self.receipts is not None and not status.is_directory and self._hashes.of(status) is None:
             return self._examines_again()
-        inode = inode_of(status) if self.scanner.renamed == "skip" else UNKNOWN
-        if inode is None:
+        there = inode_of(status)
+        if there is None:
             return self._examines_again()
+        self._inode = there
+        inode = there if self.scanner.renamed == "skip" else UNKNOWN
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
         if status.path in self._changed:
@@ -452,6 +456,9 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         hashed = self._hashes.of(status)
         assert hashed is not None, "a file is accepted only with its hash"
         return receipt_of(status, hashed, self.receipts, self._launched_in)
+
+    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - it was accepted just now
+        return self._inode.witness
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""
