@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -184,7 +184,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             self._inodes,
             now_millis=self._now_millis(),
             path=path,
-            leaves_out=self.leave_out is not None,
+            stops=self.leave_out is None,
+            opens=self.receipts is not None,
         )
 
     def forget(self, path: str, request: str) -> str:
@@ -363,8 +364,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def _scanned(self) -> _Scanned:
         """Scan, and forget deleted files once there are too many."""
-        if self._incomplete.waiting:
-            self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
+        if self._incomplete.waiting or self._left_out:
+            self._memory = FolderMemory()  # a file may become complete, or readable, while its folder is unchanged
         self._incomplete.begin_scan()
         self._contents.begin_scan()
         self._hashes.begin_scan()
@@ -405,14 +406,26 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         reads = self.scanner.skip_known_content or self.scanner.reads_content or self.receipts is not None
         new: list[bytes] = []
         for unseen in seen.unseen(there, once=len(self.scanner.files) == 1):
-            ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
-            ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
-            ready = ready if self.receipts is None else self._hashes.examine(ready)
-            new += map(packed, takewhile(lambda _: not is_abandoned(), ready) if reads else ready)
+            if reads:
+                new += map(packed, takewhile(lambda _: not is_abandoned(), self._examined(unseen, now_millis)))
+            else:
+                new += map(packed, self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen)
             if is_abandoned():
                 break
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
+
+    def _examined(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
+        """Those of the new files that are complete, after reading them. Those that cannot be read are left out."""
+        for found in new:
+            ready: Iterable[Found] = [found]
+            examined: list[Found] = []
+            with self.leaving_out(found.path, "and launch again"):
+                ready = self._incomplete.complete(ready, now_millis) if self.scanner.waits else ready
+                ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
+                ready = ready if self.receipts is None else self._hashes.examine(ready)
+                examined = list(ready)
+            yield from examined
 
     def _accepts(self, status: Found) -> bool:
         if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
