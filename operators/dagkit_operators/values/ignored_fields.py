@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 MOST_NAMES = 8
 """The most ignored fields that a metric names."""
 PROBLEM = (
-    "{fields_ignored:,} values were not read, since the type of the records does not name their fields: {names_ignored}"
+    "fields were not read, since the type of the records does not name them: {names_ignored} (values: "
+    "{fields_ignored:,})"
 )
 
 

@@ -396,7 +396,7 @@ def test_a_file_waits_as_a_whole_until_a_window_that_read_it_is_committed(dagkit
     assert dagkit("launch", "app.py", "--once", "--reference").code != 0
     explained = dagkit("files", "explain", "app.py", "in/a.txt")
     assert "  no committed window has taken it yet; one that runs may read it" in explained.out.splitlines()
-    assert "  14 bytes waits" in explained.out.splitlines()
+    assert "  14 bytes wait" in explained.out.splitlines()
 
 
 def test_a_file_waits_until_a_window_has_read_it(dagkit, launch, files, put):

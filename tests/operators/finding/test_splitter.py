@@ -20,7 +20,7 @@ from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import InputRefused
 from dagkit.engine.reports.run_events import Committed, Found, RunEvent, Started
-from dagkit.errors import InputUnreadable
+from dagkit.errors import ApplicationFaults, InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, DirectoryScanner, FileMetadata, FileSplitterInput, FixedLengthReader, LineReader
@@ -574,3 +574,12 @@ def test_keys_may_name_the_window_data_manager_as_apex_does(tmp_path, key, text,
 
     compiled = compile_application(graph, Config.of({f"dt.operator.splitter.prop.{key}": text}))
     assert compiled.plan.by_name["splitter"].properties["window_data_manager"] == value
+
+
+@pytest.mark.parametrize("key", ["windowDataManager.recoveryPath", "window_data_manager.state_path"])
+def test_a_key_for_the_place_of_a_window_data_manager_is_answered_with_where_the_ledger_is(tmp_path, key):
+    def graph(dag, conf):
+        dag.add_operator("splitter", FileSplitterInput(scanner=DirectoryScanner(files=str(tmp_path))))
+
+    with pytest.raises(ApplicationFaults, match=r"leave the key out: .* dt\.attr\.APPLICATION_PATH names the folder"):
+        compile_application(graph, Config.of({f"dt.operator.splitter.prop.{key}": "/state"}))
