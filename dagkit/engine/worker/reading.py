@@ -16,7 +16,7 @@ from dagkit.engine.aside.tracing import Trace, TracedReading
 from dagkit.engine.board.deadline import Deadline
 from dagkit.engine.board.handover import BoardLink, NoBoard
 from dagkit.engine.board.work_in_hand import WorkInHand
-from dagkit.engine.entrances import code_of, failing_among, find_record, found_by_sender, made_by
+from dagkit.engine.entrances import code_of, failing_among, find_record, found_by_sender, made_by, sliced
 from dagkit.engine.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.elements import Elements
@@ -308,7 +308,7 @@ class Reading:
         """The start of the record that an operator failed on; None if unknown."""
         offsets, failing = offsets_in(batch), None
         if offsets is not None:
-            failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)), error)
+            failing = failing_among(len(batch), lambda part: outlet.emit_batch(sliced(batch, part)), error)
         find_record(error)
         return None if offsets is None or failing is None else offsets[failing]
 
