@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import takewhile
+from os import PathLike
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr
@@ -159,6 +160,14 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     _next_scan: datetime | None = PrivateAttr(default=None)
     """When the next scan is due; None: at once."""
     _scans: int = PrivateAttr(default=0)
+
+    def __init__(
+        self, files: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None, /, **properties: Any
+    ) -> None:
+        """Take the files and directories to scan, which are a part of `scanner`, and properties by their names."""
+        if files is not None:
+            properties["scanner"] = dict(files=files, **properties.get("scanner", {}))
+        super().__init__(**properties)
 
     def gives_up(self) -> Iterator[str]:
         if self.window_data_manager == "noop":
