@@ -1,11 +1,11 @@
 """Fields of records that the type of the records does not name: counted by window, and warned of once in a launch."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dagkit import Operator, auto_metric
-from dagkit_operators.native.json_members import others_of
+from dagkit_operators.native.json_members import MemberNames, others_of
 
 if TYPE_CHECKING:
     from dagkit_operators.native.bytewise import Bytes
@@ -51,11 +51,12 @@ class IgnoresFields(Operator):
         self.names_ignored = first_names([self.names_ignored, ", ".join(ignored.names)])
 
 
-def other_members(data: "Bytes", texts: Callable[[], Iterable[str | bytes]], names: Collection[str]) -> Ignored:
+def other_members(data: "Bytes", texts: Callable[[], Iterable[str | bytes]], names: MemberNames) -> Ignored:
     """The members of JSON objects that are not named. `data` has all texts, which a parser has accepted."""
-    others = others_of(data, [*names])
+    others = others_of(data, names)
     if others is not None:
         return Ignored(*others)
-    members = (member for text in texts() for member in json.loads(text, object_pairs_hook=list, parse_int=str))
-    found = [name for name, value in members if name not in names and value is not None]
+    found: list[str] = []
+    for text in texts():
+        names.add_others(json.loads(text, object_pairs_hook=tuple, parse_int=str), found)
     return Ignored(len(found), [*dict.fromkeys(found)])

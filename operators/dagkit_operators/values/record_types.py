@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from dagkit.schema.objects import objects_of, whole_by_fields
+from dagkit_operators.native.json_members import MemberNames
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,11 +71,52 @@ def names_read(record_type: type | None) -> frozenset[str] | None:
 
     if record_type is None or _extra(record_type) in ("allow", "ignore") or issubclass(record_type, RootModel):
         return None
-    names = set(names_of(record_type))
-    for field in getattr(record_type, "model_fields", {}).values():
+    return frozenset(key for name in names_of(record_type) for key in _keys_of(record_type, name))
+
+
+def _keys_of(record_type: type, name: str) -> Iterator[str]:
+    """The names under which a record type looks for one of its fields."""
+    yield name
+    field = getattr(record_type, "model_fields", {}).get(name)
+    if field is not None:
         aliases = [field.alias, *getattr(field.validation_alias, "choices", [field.validation_alias])]
-        names |= {getattr(alias, "path", [alias])[0] for alias in aliases if alias is not None}
-    return frozenset(names)
+        yield from (getattr(alias, "path", [alias])[0] for alias in aliases if alias is not None)
+
+
+@lru_cache(maxsize=256)
+def names_within(record_type: type | None, path: str = "", around: tuple[type, ...] = ()) -> MemberNames | None:
+    """The names of a record type, and of those within it; None if it takes every name, or leaves out the others.
+
+    `around` are the types that it lies in: a type that contains itself is not followed further.
+    """
+    known = names_read(record_type)
+    if known is None or record_type is None:
+        return None
+    try:
+        hints = get_type_hints(record_type)
+    except NameError:  # an annotation that only a type checker understands
+        return MemberNames(known, {}, path)
+    within: dict[str, MemberNames] = {}
+    for name in names_of(record_type):
+        held = _record_in(hints.get(name))
+        if held is not None and held is not record_type and held not in around:
+            names = names_within(held, f"{path}{name}.", (*around, record_type))
+            within |= dict.fromkeys(_keys_of(record_type, name), names) if names is not None else {}
+    return MemberNames(known, within, path)
+
+
+def _record_in(hint: Any) -> type | None:
+    """The record type that a field holds, alone or in a list; None if it holds none, or a tuple."""
+    hint = _field_type(hint).hint
+    if get_origin(hint) in (list, Sequence):
+        hint = _field_type(get_args(hint)[0]).hint
+    if not isinstance(hint, type) or issubclass(hint, tuple):
+        return None
+    try:
+        names_of(hint)
+    except TypeError:
+        return None
+    return hint
 
 
 def leaves_others(record_type: type | None) -> bool:
