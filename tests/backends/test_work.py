@@ -140,14 +140,10 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make
     assert written.decode() == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
 
 
-def lettered(name: str) -> list[str]:
-    return [name + letter for letter in "abc"]
-
-
 @pytest.mark.parametrize("watchers", [1, 2])
 def test_each_output_of_what_is_watched_is_sent_once(make, watchers):
     def draw(dag: Dag, conf: object) -> None:
-        watch = Watch(function=lettered)
+        watch = Watch(function=lambda name: [name + letter for letter in "abc"])
         chained(dag, {"watch": watchers}, names=Items(items=["x", "y", "z"]), watch=watch, collect=Collect())
 
     assert sorted(told(draw, make)) == [name + letter for name in "xyz" for letter in "abc"]

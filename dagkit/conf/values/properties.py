@@ -29,7 +29,7 @@ from dagkit.conf.values.property_types import (
     plain,
 )
 from dagkit.errors import Diagnostic
-from dagkit.names_of_apex import NEEDLESS_PROPERTIES
+from dagkit.ground.names_of_apex import NEEDLESS_PROPERTIES
 
 ComponentT = TypeVar("ComponentT", bound=Component)
 

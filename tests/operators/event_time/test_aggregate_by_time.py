@@ -15,7 +15,6 @@ from dagkit_operators import (
     SessionWindows,
     SlidingWindows,
     TumblingWindows,
-    WindowResult,
 )
 from tests.operators.ways import BOTH_WAYS, at_once
 
@@ -154,8 +153,3 @@ def test_an_item_without_a_time_is_rejected(send):
     assert "'soon' has not the form of ISO 8601" in rejected.reason
     with pytest.raises(ItemRejected, match="soon"):
         send(Alone(by_time(), connected=["results"]), *items)
-
-
-def test_the_time_of_a_result_is_the_last_instant_of_its_window():
-    result = WindowResult("a", at(0), at(10), 1)
-    assert result.event_time == at(10) - timedelta(microseconds=1)

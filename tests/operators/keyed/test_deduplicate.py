@@ -67,6 +67,7 @@ def test_memory_is_bounded_within_a_window_too():
             assert len(alone.operator.last_seen) <= 16 + 16 // 8
     assert len(alone.operator.last_seen) == 16
     assert alone.metrics["keys_forgotten"] == 1000 - 16
+    assert len(Alone(Deduplicate()).operator.process_batch(Batch.of([]))) == 0
 
 
 def test_a_key_is_forgotten_after_so_many_windows_without_it():
@@ -85,7 +86,3 @@ def test_known_keys_move_when_the_number_of_partitions_changes(tmp_path):
         draw = chain(Items=Items(items=tuple(letters)), Once=Deduplicate[str](), collect=Collect())
         loop = Desk(tmp_path, draw, conf=in_partitions(Once=partitions)).run()
         assert sorted(arrived(loop)) == sorted(set(letters))
-
-
-def test_an_empty_batch_stays_empty():
-    assert len(Alone(Deduplicate()).operator.process_batch(Batch.of([]))) == 0

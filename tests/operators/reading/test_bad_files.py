@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.changes.requests import GiveUp, Retry, reply_to
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.history.work_history import listed_work
-from dagkit.engine.points import Point
+from dagkit.engine.parts.requests import GiveUp, Retry, reply_to
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.work_history import listed_work
 from dagkit.errors import InputUnreadable
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
@@ -27,7 +27,7 @@ from dagkit_operators import (
     ReadFiles,
     RecordWriter,
 )
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import is_bad_file
 from tests.engine.cast import Collect, Desk, Hurried, arrived, chain, on_both
 from tests.engine.poison_cast import aside, ask_of
 from tests.operators.filesystem.test_access import without_rights
@@ -109,32 +109,22 @@ def test_by_default_a_bad_file_stops_the_run(tmp_path):
 
 
 @on_both
-def test_a_bad_file_is_set_aside_once_wherever_the_driver_is_killed(backend, tmp_path):
+@pytest.mark.parametrize(
+    ("is_retried", "content", "read"),
+    [(False, DAMAGED, []), (True, DAMAGED, []), (True, ZIPPED, ["7", "8", "9"])],
+    ids=["found", "damaged when it is retried", "undamaged again"],
+)
+def test_a_bad_file_is_set_aside_or_read_once_wherever_the_driver_is_killed(
+    is_retried, content, read, backend, tmp_path
+):
     desk = lines(tmp_path, backend=backend)
+    if is_retried:
+        desk.run()
+        put(tmp_path, "b.gz", content)
+        ask_of(desk, Retry(by="ada"))
     assert desk.crash(*PLACES) >= 3
-    assert values(desk.run()) == ["1", "2", "3", "4"]
-    assert (places(desk), desk.faults()) == ([("b.gz", 0, len(DAMAGED))], [])
-
-
-@on_both
-def test_a_file_that_is_undamaged_again_is_read_once_by_a_retry_wherever_the_driver_is_killed(backend, tmp_path):
-    desk = lines(tmp_path, backend=backend)
-    desk.run()
-    put(tmp_path, "b.gz", ZIPPED)
-    ask_of(desk, Retry(by="ada"))
-    assert desk.crash(*PLACES) >= 3
-    assert values(desk.run()) == ["1", "2", "3", "4", "7", "8", "9"]
-    assert (places(desk), desk.faults()) == ([], [])
-
-
-@on_both
-def test_a_file_that_is_still_damaged_is_set_aside_again_by_a_retry(backend, tmp_path):
-    desk = lines(tmp_path, backend=backend)
-    desk.run()
-    ask_of(desk, Retry(by="ada"))
-    assert desk.crash(*PLACES) >= 3
-    assert values(desk.run()) == ["1", "2", "3", "4"]
-    assert (places(desk), desk.faults()) == ([("b.gz", 0, len(DAMAGED))], [])
+    assert values(desk.run()) == ["1", "2", "3", "4", *read]
+    assert (places(desk), desk.faults()) == ([] if read else [("b.gz", 0, len(DAMAGED))], [])
 
 
 def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_path):
