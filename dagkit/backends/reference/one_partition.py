@@ -219,7 +219,7 @@ class OnePartition:
         self._at(UNKNOWN)
 
     def _take_batch(self, together: Sequence[Placed], by_batch: Callable[[Any], None]) -> None:
-        """Deliver a batch. If that fails, deliver each item again alone, to find the item that fails."""
+        """Deliver a batch. If that fails, deliver parts of it again, to find the item that fails."""
 
         def hand_on(these: Sequence[Placed]) -> None:
             for state in self._keyed():
@@ -237,7 +237,7 @@ class OnePartition:
             if isinstance(error, RunFailure) and not error.caused_by_author:  # dagkit failed, whatever the record is
                 note(error, self.name)
                 raise
-            failing = failing_among(len(together), lambda index: hand_on(together[index : index + 1]), error)
+            failing = failing_among(len(together), lambda part: hand_on(together[part]), error)
             if failing is None:
                 note(error, self.name)
             else:

@@ -11,7 +11,7 @@ from dagkit.api.ports import Outlet
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.files.staging import Staging
-from dagkit.engine.program.entrances import code_of, failing_among, find_record, found_by_sender, made_by
+from dagkit.engine.program.entrances import code_of, failing_among, find_record, found_by_sender, made_by, sliced
 from dagkit.engine.program.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.handover import BoardLink, NoBoard
@@ -290,7 +290,7 @@ class Reading:
         """The start of the record that an operator failed on; None if unknown."""
         offsets, failing = offsets_in(batch), None
         if offsets is not None:
-            failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)), error)
+            failing = failing_among(len(batch), lambda part: outlet.emit_batch(sliced(batch, part)), error)
         find_record(error)
         return None if offsets is None or failing is None else offsets[failing]
 

@@ -149,7 +149,7 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
     for name, state in _states(running, ledger, home):
         if state.state != "ignored":
             found[name].add(state.path)
-        if state.state == "quarantined" and is_folder(state.path):
+        if state.state in {"quarantined", "pending"} and is_folder(state.path):
             unreadable.append(f"{state.path}/")
         yield _now(files, name, state)
     gone = Hashes()

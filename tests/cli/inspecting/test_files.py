@@ -390,7 +390,7 @@ def test_a_file_waits_until_a_window_has_read_it(dagkit, launch, files, put):
     assert "Splitter  in/a.txt: no window has taken it yet" in ls("ls", "--state", "waiting").out
     explained = ls("explain", "in/a.txt").out.splitlines()
     assert "  no committed window has taken it yet; one that runs may read it" in explained
-    assert "  4 bytes waits" in explained
+    assert "  4 bytes wait" in explained
     files(APP)
     launch()
     assert states(ls("ls", "--json")) == {"a.txt": ("read", ""), "b.txt": ("read", "")}
