@@ -43,6 +43,7 @@ from dagkit.engine.run.launch_record import LaunchRecord, differences
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
+from dagkit.forks import only_here
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store
 from dagkit.machine import Machine
@@ -335,7 +336,8 @@ def _signals() -> Iterator[_Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    before = {number: signal.signal(number, interrupts.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    ask = only_here(interrupts.ask)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupts
     finally:
