@@ -17,6 +17,7 @@ import pytest
 
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
 from dagkit.clock import SystemClock
+from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Committed, Draining, Ended, Resumed, RunEvent
 from dagkit.engine.reports.status_file import DriverRuns, read_status
@@ -423,3 +424,28 @@ def test_a_process_that_an_operator_forks_ends_when_it_is_terminated(conf):
 
     launch(draw, conf, until="once", machine=REFERENCE)
     assert Path("codes/part-00000-00000").read_text() == f"{-signal.SIGTERM}\n"
+
+
+class Exits(Operator):
+    """Ends its process, as a function that was written for a command line may do."""
+
+    kind = "test.exits/1"
+    input = InputPort(int)
+    at: str = "process"
+
+    def process(self, item: int) -> None:
+        if self.at == "process":
+            sys.exit(0)
+
+    def end_window(self) -> None:
+        if self.at == "end_window":
+            sys.exit(0)
+
+
+@pytest.mark.parametrize("at", ["process", "end_window"])
+def test_an_operator_that_exits_fails_the_launch(at):
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("One", Items[int](items=(1,))) >> dag.add_operator("Exits", Exits(at=at))
+
+    with pytest.raises(OperatorFailed, match="Exits failed in window 1, slot 0: SystemExit: 0"):
+        launch(draw, until="once", machine=REFERENCE)
