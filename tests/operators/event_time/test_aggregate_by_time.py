@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagkit import Config, Dag
+from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
 from dagkit_operators import (
     AggregateByTime,
+    EventTime,
     ItemRejected,
+    Items,
+    PartWriter,
     SessionWindows,
     SlidingWindows,
     TumblingWindows,
@@ -97,7 +102,7 @@ def test_a_late_record_goes_to_late(send):
     with alone.window():
         late, punctual = ("a", 9, 1), ("a", 10, 2)
         send(alone, late, punctual)
-        assert alone.metrics == {"records_late": 1}
+        assert alone.metrics == {"records_late": 1, "late_dropped": 0}
     assert alone.sent("late") == [late]
     assert after(alone, 20)[1] == [("a", 10, 20, 2, 0)]
 
@@ -159,3 +164,22 @@ def test_an_item_without_a_time_is_rejected(send):
 def test_the_time_of_a_result_is_the_last_instant_of_its_window():
     result = WindowResult("a", at(0), at(10), 1)
     assert result.event_time == at(10) - timedelta(microseconds=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_late_records_that_no_operator_receives_are_warned_of_and_counted(is_connected, tmp_path, caplog):
+    def draw(dag: Dag, conf: Config) -> None:
+        lines = dag.add_operator("Lines", Items[tuple[str, int, int]](items=items))
+        time = dag.add_operator("Time", EventTime(time=lambda item: item[1]))
+        sums = dag.add_operator("Sums", by_time())
+        lines >> time >> sums >> dag.add_operator("Out", PartWriter(file_path=tmp_path / "sums", format=str))
+        if is_connected:
+            sums.late >> dag.add_operator("Late", PartWriter(file_path=tmp_path / "late", format=str))
+
+    items = []
+    for item in [("a", 1, 1), ("a", 30, 1), ("a", 2, 1)]:
+        items.append(item)
+        launched = launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
+    assert launched.status.left_out == ({} if is_connected else {"Sums": {"late_dropped": 1}})
+    assert ("1 late records were dropped" in caplog.text) is not is_connected
