@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Batch
+from dagkit import Batch, Config, Dag
+from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
-from dagkit_operators import Deduplicate, Items, Record
+from dagkit_operators import Deduplicate, Items, PartWriter, Record
 from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.ways import Named, alike, chain, in_partitions
 
@@ -24,7 +25,7 @@ def test_the_first_item_of_each_key_is_sent_however_items_are_batched(batches, r
         sent += (items := one_by_one.sent())
         dropped += (duplicates := one_by_one.sent("duplicates"))
         assert (in_batches.sent(), in_batches.sent("duplicates")) == (items, duplicates)
-        counted = {"duplicates_dropped": len(duplicates), "keys_forgotten": 0}
+        counted = {"duplicates_dropped": len(duplicates), "keys_forgotten": 0, "keys_over_limit": 0}
         assert one_by_one.metrics == in_batches.metrics == counted
         if restarts:
             one_by_one, in_batches = one_by_one.restarted(), in_batches.restarted()
@@ -55,7 +56,8 @@ def test_the_keys_that_occurred_longest_ago_are_forgotten_beyond_the_number_of_k
         with alone.window():
             alone.send(*items)
         assert "".join(alone.sent()) == sent
-        assert alone.metrics == {"duplicates_dropped": len(items) - len(sent), "keys_forgotten": forgotten}
+        counted = {"keys_forgotten": forgotten, "keys_over_limit": forgotten}
+        assert alone.metrics == {"duplicates_dropped": len(items) - len(sent), **counted}
         alone = alone.restarted()
 
 
@@ -89,3 +91,26 @@ def test_known_keys_move_when_the_number_of_partitions_changes(tmp_path):
 
 def test_an_empty_batch_stays_empty():
     assert len(Alone(Deduplicate()).operator.process_batch(Batch.of([]))) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("horizon", "left_out", "warnings"),
+    [
+        ({"most_keys": 2}, {"Once": {"keys_over_limit": 1}}, 1),
+        ({"most_keys": 3}, {}, 0),
+        ({"most_windows": 1}, {}, 0),
+    ],
+    ids=["more keys than the limit", "as many keys", "a horizon that was chosen"],
+)
+def test_a_launch_warns_if_duplicates_may_be_passed_on_because_of_the_limit(
+    horizon, left_out, warnings, tmp_path, caplog
+):
+    def draw(dag: Dag, conf: Config) -> None:
+        once = dag.add_operator("Once", Deduplicate(**horizon))
+        writer = PartWriter(file_path=tmp_path / "out", format=str)
+        dag.add_operator("Items", Items[int](items=(1, 2, 3))) >> once >> dag.add_operator("Writer", writer)
+
+    launched = launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
+    assert launched.status.left_out == left_out
+    assert caplog.text.count("keys were forgotten, since more than most_keys occurred") == warnings
