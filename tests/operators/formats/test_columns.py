@@ -4,6 +4,7 @@ import io
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -767,3 +768,24 @@ def test_rows_for_which_the_condition_does_not_hold_are_counted_as_dropped(tmp_p
     alone = Alone(AvroReader(reader_context=AvroReaderContext(where=where)))
     alone.work(Block(0, str(path), 0, path.stat().st_size, facts={"length": path.stat().st_size}))
     assert (len(alone.sent()), alone.metrics["records_dropped"]) == (2, 4)
+
+
+@dataclass
+class Stay:
+    day: date | None
+    others: list[date]
+
+
+def test_dates_of_json_lines_are_read_and_others_rejected(tmp_path):
+    lines = [
+        '{"day": "2026-11-27", "others": ["2026-01-01", "2026-02-28"]}',
+        '{"day": "2026-02-30", "others": []}',
+        '{"day": null, "others": []}',
+        '{"day": 20000, "others": []}',
+        '{"others": []}',
+    ]
+    content = "".join(f"{line}\n" for line in lines).encode()
+    records, rejected = read(JsonLinesContext(record_type=Stay), content, tmp_path)
+    assert records == [Stay(date(2026, 11, 27), [date(2026, 1, 1), date(2026, 2, 28)]), Stay(None, []), Stay(None, [])]
+    assert [start for start, _ in rejected] == [content.index(lines[1].encode()), content.index(lines[3].encode())]
+    assert "2026-02-30" in rejected[0][1]
