@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -135,7 +136,7 @@ def test_a_file_that_is_still_damaged_is_set_aside_again_by_a_retry(backend, tmp
     assert (places(desk), desk.faults()) == ([("b.gz", 0, len(DAMAGED))], [])
 
 
-def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_path):
+def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_path, caplog):
     desk = lines(tmp_path)
     desk.run()
     put(tmp_path, "b.gz", ZIPPED, seconds=1_000_000_100)
@@ -143,6 +144,7 @@ def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_p
     read = ["1", "2", "3", "4", "7", "8", "9"]
     assert values(desk.run()) == read
     assert "b.gz has changed since it was found" in str(reply_to(desk.ledger().store, asked).refused)
+    assert re.search("a request is refused: .*b.gz has changed since it was found", caplog.text)
     ask_of(desk, GiveUp(by="ada"))
     assert values(desk.run()) == read
     assert (places(desk), desk.faults()) == ([], [])
