@@ -40,6 +40,7 @@ from dagkit.engine.run.restart_mark import finish_restart
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
 from dagkit.ground.clock import SystemClock, Timer
+from dagkit.ground.forks import only_here
 from dagkit.ground.urls import absolute, shown
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store
@@ -331,7 +332,8 @@ def _signals() -> Iterator[_Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    before = {number: signal.signal(number, interrupts.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    ask = only_here(interrupts.ask)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupts
     finally:

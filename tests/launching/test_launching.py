@@ -1,6 +1,7 @@
 """Launching: where an application is kept, what ends it, and that what is there already stays."""
 
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ from typing import ClassVar
 import pytest
 
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
 from dagkit.engine.record.status_file import read_status
@@ -23,7 +25,7 @@ from dagkit.ground.clock import SystemClock
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
-from dagkit_operators import PartWriter, SumByKey
+from dagkit_operators import Items, PartWriter, SumByKey
 from tests.launching.cast import LAST, Numbers, summed, summing
 from tests.patience import within
 from tests.processes import next_line, run_program
@@ -387,3 +389,61 @@ def test_a_launch_until_it_is_stopped_warns_of_outputs_that_send_only_when_all_i
     caplog.clear()
     launch(finals, until="once", path=tmp_path / "once", machine=REFERENCE)
     assert "sends only after" not in caplog.text
+
+
+class Terminates(Operator):
+    """Forks a process, as multiprocessing does, and ends it by SIGTERM, as `Pool.terminate` does."""
+
+    kind = "test.terminates/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, item: int) -> None:
+        read, write = os.pipe()
+        with os.fdopen(read, "rb") as alive:
+            child = multiprocessing.get_context("fork").Process(target=alive.read)
+            child.start()
+            child.terminate()
+            child.join(within(10))
+            child.kill()  # unless it has ended
+            child.join(within(10))
+        os.close(write)
+        self.output.emit(child.exitcode)
+
+
+@pytest.mark.parametrize(
+    "conf", [{}, {"dt.attr.RECORD_TIMEOUT_MILLIS": "600000"}], ids=["in the driver", "in a child of the driver"]
+)
+def test_a_process_that_an_operator_forks_ends_when_it_is_terminated(conf):
+    def draw(dag: Dag, conf: Config) -> None:
+        ended = dag.add_operator("Ended", Terminates())
+        dag.add_operator("One", Items[int](items=(1,))) >> ended
+        ended >> dag.add_operator("Writer", PartWriter(file_path="codes", format=str))
+
+    launch(draw, conf, until="once", machine=REFERENCE)
+    assert Path("codes/part-00000-00000").read_text() == f"{-signal.SIGTERM}\n"
+
+
+class Exits(Operator):
+    """Ends its process, as a function that was written for a command line may do."""
+
+    kind = "test.exits/1"
+    input = InputPort(int)
+    at: str = "process"
+
+    def process(self, item: int) -> None:
+        if self.at == "process":
+            sys.exit(0)
+
+    def end_window(self) -> None:
+        if self.at == "end_window":
+            sys.exit(0)
+
+
+@pytest.mark.parametrize("at", ["process", "end_window"])
+def test_an_operator_that_exits_fails_the_launch(at):
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("One", Items[int](items=(1,))) >> dag.add_operator("Exits", Exits(at=at))
+
+    with pytest.raises(OperatorFailed, match="Exits failed in window 1, slot 0: SystemExit: 0"):
+        launch(draw, until="once", machine=REFERENCE)

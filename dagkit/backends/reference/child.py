@@ -14,12 +14,14 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 from typing import IO, NoReturn
 
 from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
+from dagkit.ground.forks import only_here
 
 _FORKING = threading.Lock()
 """Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
@@ -86,6 +88,8 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
     """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
     status = 1
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):  # of a whole group of processes: the driver decides when to stop
+            signal.signal(number, only_here(_ignore))
         _lose_connections()
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
@@ -98,6 +102,10 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
         last_words.flush()
     finally:
         os._exit(status)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Handle a signal by nothing. SIG_IGN would be inherited by processes that operators fork."""
 
 
 def _lose_connections() -> None:

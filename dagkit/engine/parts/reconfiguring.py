@@ -220,6 +220,7 @@ class Reconfiguration(RunPart):
         if change.request is None:
             _log.warning("%s stays as it is: %s", change.operator, reason)
         else:
+            _log.warning("a request is refused: %s", reason)  # of one that is left to a launch, no command waits
             self._inbox.reply(Reply(id=change.request, done=False, refused=reason))
 
     # ---- one window

@@ -67,10 +67,12 @@ class JsonLinesContext(LineFormat):
             return one_batch(pa.Table.from_batches([batch]), len(part)), self.ignored(*others)
         if not _are_objects(part):
             raise NotObjects("the line is not a JSON object")
-        options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        parsed = pa.schema([(field.name, _parsed_as(field.type)) for field in schema])
+        options = pa_json.ParseOptions(explicit_schema=parsed, unexpected_field_behavior="ignore")
         reading = pa_json.ReadOptions(use_threads=False, block_size=len(part.data) + 1)
         try:
             table = pa_json.read_json(pa.BufferReader(part.data), reading, options)
+            table = table if parsed == schema else table.cast(schema)
         except pa.ArrowException as fault:
             raise RowRefused(reason_of(fault).removesuffix(" in row 0")) from None
         return one_batch(table, len(part)), self._others(part, schema)
@@ -138,6 +140,15 @@ class JsonLinesContext(LineFormat):
         if missing:
             raise ValueError(f"no value for {', '.join(missing)}")
         return {name: row.get(name) for name in self.wanted}
+
+
+def _parsed_as(declared: "pa.DataType") -> "pa.DataType":
+    """The type as which a column is parsed, before it gets its own. Arrow takes a date in JSON for a number of days."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    if pa.types.is_list(declared):
+        return pa.list_(_parsed_as(declared.value_type))
+    return pa.string() if pa.types.is_date32(declared) else declared
 
 
 def _are_objects(part: Part) -> bool:

@@ -118,6 +118,12 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
     """Items that were late; dropped if it is not connected."""
     records_late = auto_metric(0)
     """Records that came after the end of their window."""
+    late_dropped = auto_metric(
+        0,
+        warning="{late_dropped:,} late records were dropped: their windows had ended\n  help: connect late to keep "
+        "them; to wait longer, set allowed_lateness_millis, or out_of_order_millis of the source of event times",
+    )
+    """Those of them that are in no result and no output."""
 
     time: Key = Field(default=...)
     """The event time of an item: a function of its value, or a field of it."""
@@ -153,7 +159,7 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
             return
         steps = steps_of(self.function)
         if not self._add(key_of(self._key, item), micros, steps.start(key_of(self._of, item)), steps):
-            self.records_late += 1
+            self._note_late(1)
             self.late.emit(item)
 
     def process_batch(self, batch: Batch[T]) -> None:
@@ -164,9 +170,14 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
                 self.process(item)
             return
         late = list(self._late_among(keys_of(self._key, batch), times, keys_of(self._of, batch)))
-        self.records_late += len(late)
+        self._note_late(len(late))
         if late and self.late.is_connected:
             self.late.emit_batch(only(batch, late))
+
+    def _note_late(self, records: int) -> None:
+        self.records_late += records
+        if not self.late.is_connected:
+            self.late_dropped += records
 
     def drained(self) -> None:
         self._closes_all = self.close_when_drained

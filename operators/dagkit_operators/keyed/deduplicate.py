@@ -34,6 +34,13 @@ class Deduplicate(Operator, Generic[T]):
     """Items that were not sent, because their key was known."""
     keys_forgotten = auto_metric(0)
     """Keys that were forgotten."""
+    keys_over_limit = auto_metric(
+        0,
+        warning="{keys_over_limit:,} keys were forgotten, since more than most_keys occurred: if they occur again, "
+        "their items are passed on as if they were the first\n  help: raise most_keys; if duplicates only come within "
+        "some windows, set most_windows",
+    )
+    """Those of them that were forgotten because of `most_keys`."""
 
     key: Key = None
     """The key: a function of an item's value, or a field of it; None: the value of a record, any other item whole."""
@@ -94,6 +101,7 @@ class Deduplicate(Operator, Generic[T]):
         beyond = len(self.last_seen) - most
         if beyond > 0:
             self._forget(sorted(self.last_seen, key=self.last_seen.__getitem__)[:beyond])
+            self.keys_over_limit += beyond
 
     def _forget(self, keys: Sequence[Any]) -> None:
         for key in keys:

@@ -96,7 +96,7 @@ def test_a_late_record_goes_to_late(send):
     with alone.window():
         late, punctual = ("a", 9, 1), ("a", 10, 2)
         send(alone, late, punctual)
-        assert alone.metrics == {"records_late": 1}
+        assert alone.metrics == {"records_late": 1, "late_dropped": 0}
     assert alone.sent("late") == [late]
     assert after(alone, 20)[1] == [("a", 10, 20, 2, 0)]
 

@@ -4,6 +4,7 @@ import io
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -771,3 +772,24 @@ def test_fields_of_records_within_records_that_no_type_names_are_counted_with_th
     assert [record.value.start.name for record in reader.sent()] == ["Rome", "Rome"]
     names = {*reader.metrics["names_ignored"].split(", ")}
     assert (reader.metrics["fields_ignored"], names) == (3, {"fare", "start.zip", "stops.zip"})
+
+
+@dataclass
+class Stay:
+    day: date | None
+    others: list[date]
+
+
+def test_dates_of_json_lines_are_read_and_others_rejected(tmp_path):
+    lines = [
+        '{"day": "2026-11-27", "others": ["2026-01-01", "2026-02-28"]}',
+        '{"day": "2026-02-30", "others": []}',
+        '{"day": null, "others": []}',
+        '{"day": 20000, "others": []}',
+        '{"others": []}',
+    ]
+    content = "".join(f"{line}\n" for line in lines).encode()
+    records, rejected = read(JsonLinesContext(record_type=Stay), content, tmp_path)
+    assert records == [Stay(date(2026, 11, 27), [date(2026, 1, 1), date(2026, 2, 28)]), Stay(None, []), Stay(None, [])]
+    assert [start for start, _ in rejected] == [content.index(lines[1].encode()), content.index(lines[3].encode())]
+    assert "2026-02-30" in rejected[0][1]

@@ -24,7 +24,7 @@ def test_the_first_item_of_each_key_is_sent_however_items_are_batched(batches, r
         sent += (items := one_by_one.sent())
         dropped += (duplicates := one_by_one.sent("duplicates"))
         assert (in_batches.sent(), in_batches.sent("duplicates")) == (items, duplicates)
-        counted = {"duplicates_dropped": len(duplicates), "keys_forgotten": 0}
+        counted = {"duplicates_dropped": len(duplicates), "keys_forgotten": 0, "keys_over_limit": 0}
         assert one_by_one.metrics == in_batches.metrics == counted
         if restarts:
             one_by_one, in_batches = one_by_one.restarted(), in_batches.restarted()
@@ -55,7 +55,8 @@ def test_the_keys_that_occurred_longest_ago_are_forgotten_beyond_the_number_of_k
         with alone.window():
             alone.send(*items)
         assert "".join(alone.sent()) == sent
-        assert alone.metrics == {"duplicates_dropped": len(items) - len(sent), "keys_forgotten": forgotten}
+        counted = {"keys_forgotten": forgotten, "keys_over_limit": forgotten}
+        assert alone.metrics == {"duplicates_dropped": len(items) - len(sent), **counted}
         alone = alone.restarted()
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -127,7 +128,7 @@ def test_a_bad_file_is_set_aside_or_read_once_wherever_the_driver_is_killed(
     assert (places(desk), desk.faults()) == ([] if read else [("b.gz", 0, len(DAMAGED))], [])
 
 
-def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_path):
+def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_path, caplog):
     desk = lines(tmp_path)
     desk.run()
     put(tmp_path, "b.gz", ZIPPED, seconds=1_000_000_100)
@@ -135,6 +136,7 @@ def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_p
     read = ["1", "2", "3", "4", "7", "8", "9"]
     assert values(desk.run()) == read
     assert "b.gz has changed since it was found" in str(reply_to(desk.ledger().store, asked).refused)
+    assert re.search("a request is refused: .*b.gz has changed since it was found", caplog.text)
     ask_of(desk, GiveUp(by="ada"))
     assert values(desk.run()) == read
     assert (places(desk), desk.faults()) == ([], [])

@@ -6,7 +6,7 @@ from dagkit import ApplicationFaults
 from dagkit.compiler import compile_application
 from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
-from dagkit_operators import Items, PartWriter
+from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
 from dagkit_operators.records.items import MOST
 from tests.operators.ways import chain
 
@@ -39,3 +39,57 @@ def test_items_that_are_added_later_are_sent_by_a_later_launch(tmp_path):
         conf = {"dt.operator.items.prop.items": items}
         launch(draw, conf, until="once", machine=Machine("reference"), path=tmp_path / "state", durable=False)
     assert [path.read_text() for path in sorted((tmp_path / "output").iterdir())] == ["a\n", "b\n"]
+
+
+@pytest.mark.parametrize(
+    ("later", "sent"),
+    [
+        (("new", "a", "b"), ["new"]),
+        (("b", "new"), ["new"]),
+        (("new",), ["new"]),
+        (("b", "a"), []),
+        (("a", "b", "a"), ["a"]),
+        ((), []),
+    ],
+    ids=[
+        "an item before the others",
+        "an item in the place of another one",
+        "another list",
+        "another order",
+        "an item once more",
+        "no items",
+    ],
+)
+def test_items_that_are_new_in_a_changed_list_are_sent(later, sent):
+    alone = Alone(Items(items=("a", "b")))
+    alone.look()
+    again = Alone(Items(items=later), state=alone.state)
+    again.look()
+    assert again.sent() == sent
+
+
+def test_items_that_an_earlier_version_sent_are_known_by_their_number():
+    alone = Alone(Items(items=("a", "b")))
+    alone.look()
+    alone.operator.digests.clear()  # earlier versions kept the number alone
+    again = Alone(Items(items=("a", "b", "c")), state=alone.state)
+    again.look()
+    assert again.sent() == ["c"]
+    last = Alone(Items(items=("d", "c", "b", "a")), state=again.state)
+    last.look()
+    assert last.sent() == ["d"]
+
+
+@pytest.mark.slow
+def test_a_pattern_in_the_place_of_another_one_is_scanned(tmp_path):
+    draw = chain(
+        items=Items(items=()), match=MatchFiles(), read=ReadFiles(), writer=PartWriter(file_path=tmp_path / "output")
+    )
+    for name in ("first", "second"):
+        (tmp_path / name).write_text(f"{name}\n")
+        conf = {
+            "dt.operator.items.prop.items": f'["{tmp_path / name}"]',
+            "dt.operator.match.prop.completeness.minimum_age_millis": "0",
+        }
+        launch(draw, conf, until="once", machine=Machine("reference"), path=tmp_path / "state", durable=False)
+    assert [path.read_text() for path in sorted((tmp_path / "output").iterdir())] == ["first\n", "second\n"]
