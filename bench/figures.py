@@ -25,10 +25,10 @@ from bench.ingesting.text import write_text
 from dagkit import Batch, Block, Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, RowOperator, State
 from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.reports.statistics import Measuring
+from dagkit.engine.record.statistics import Measuring
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker import instances as live

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from dagkit.engine.board.board import Ask, Board, Hand, Move
-from dagkit.engine.board.handover import LEAST_HANDED_MILLIS, Handover, Standing
+from dagkit.engine.work.handover import LEAST_HANDED_MILLIS, Handover, Standing
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.board import Ask, Board, Hand, Move
 from dagkit.engine.worker.protocol import Report
 
 BEAT_MILLIS = 100.0

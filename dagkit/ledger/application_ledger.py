@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
-from dagkit.clock import Clock, SystemClock
+from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.log import HEADS, Log
 from dagkit.ledger.chain.witness import InputChain

@@ -3,7 +3,8 @@
 import pytest
 
 from dagkit import InputPort, MetricsAggregator, Operator, State, auto_metric, avg
-from dagkit.api.metrics import MetricUnplain, aggregated, declared_metrics, metrics_of, start_over
+from dagkit.api.metrics import aggregated, declared_metrics, metrics_of, start_over
+from dagkit.errors import RunFailure
 from tests.cases import cases
 
 
@@ -58,7 +59,7 @@ class Odd(Operator):
 
 def test_what_cannot_be_reported_is_named():
     told = r"Odd\.thing is \{1, 2\}, of class set \[metric-invalid\]\n  help: make it a number"
-    with pytest.raises(MetricUnplain, match=told):
+    with pytest.raises(RunFailure, match=told):
         metrics_of(Odd())
 
 

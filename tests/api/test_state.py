@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from dagkit import InputPort, KeyedState, Operator, State
 from dagkit.api.keyed import Keyed
 from dagkit.api.tagged import tagged, untagged
-from dagkit.engine.differences import difference
-from dagkit.engine.worker.instances import StateUnwritable, live, saved
-from dagkit.overlays import Overlay
+from dagkit.engine.program.differences import difference
+from dagkit.engine.worker.instances import live, saved
+from dagkit.errors import RunFailure
+from dagkit.ground.overlays import Overlay
 
 K = TypeVar("K")
 
@@ -139,7 +140,7 @@ def test_a_value_that_would_not_come_back_is_refused(state, value):
     operator = live(holder(), {})
     operator.held = value
     with pytest.raises(
-        StateUnwritable, match=r"Keeper \(Holder\)\.held holds .* cannot be saved as State\[.*\n  help: declare"
+        RunFailure, match=r"Keeper \(Holder\)\.held holds .* cannot be saved as State\[.*\n  help: declare"
     ):
         saved(operator, "Keeper")
 

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from dagkit.compiler import Compilation
-from dagkit.engine.board.board_server import BoardServer
-from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.work.handover import SlotStanding
+from dagkit.engine.worker.board_server import BoardServer
 from dagkit.engine.worker.outbox import Arrived, Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Report, WindowTask
 from dagkit.engine.worker.slot import SlotRun

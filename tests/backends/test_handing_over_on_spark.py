@@ -11,12 +11,12 @@ import pytest
 from dagkit import Config
 from dagkit.api.running import Until
 from dagkit.backends.spark import SparkBackend
-from dagkit.backends.spark.boards import Boards
+from dagkit.backends.spark.window.boards import Boards
 from dagkit.compiler import compile_application
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
 from dagkit.engine.parts.run_state import RunSettings, RunState
+from dagkit.engine.program.facts import Split
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.record.history import history
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker.protocol import WindowTask

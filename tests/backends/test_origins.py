@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import Batch, Dag, InputPort, Operator, OutputPort, State
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
 from dagkit_operators import (
     FileSplitterInput,

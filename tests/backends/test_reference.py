@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import Block, InputOperator, InputPort, Operator, OutputPort, SplittableOperator, State
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.worker.protocol import Report, WindowTask
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
 from tests.backends.cast import chain, state_of

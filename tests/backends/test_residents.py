@@ -15,14 +15,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, Shutdown, State
-from dagkit.backends.spark import SparkBackend, residents
-from dagkit.backends.spark.daemon import MODULE
-from dagkit.backends.spark.resident_task import FAMILY, ResidentTask
-from dagkit.backends.spark.shipping import Shipped
+from dagkit.backends.spark import SparkBackend
+from dagkit.backends.spark.shipping.shipping import Shipped
+from dagkit.backends.spark.window import residents
+from dagkit.backends.spark.window.daemon import MODULE
+from dagkit.backends.spark.window.resident_task import FAMILY, ResidentTask
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.points import Point, Probe
-from dagkit.engine.reports.run_events import Failed, RunEvent
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point, Probe
+from dagkit.engine.record.run_events import Failed, RunEvent
 from tests.backends.cast import chained
 from tests.engine.cast import Desk
 from tests.patience import join, within

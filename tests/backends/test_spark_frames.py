@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dagkit import Batch
 from dagkit.api.partitioning import PartitionKeys, assign_keys
 from dagkit.api.streams import StreamCodec
-from dagkit.backends.spark.frames import LARGEST_BYTES, Frames, Writing
-from dagkit.backends.spark.shipping import Known
+from dagkit.backends.spark.shipping.frames import LARGEST_BYTES, Frames, Writing
+from dagkit.backends.spark.shipping.shipping import Known
 from dagkit.engine.program.program import Keying, Target
 from dagkit.plan.model import Routing
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed

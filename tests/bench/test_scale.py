@@ -9,8 +9,8 @@ from bench.scaling.imagined import Imagined
 from bench.scaling.phases import Changed, Coming, Phases, Watch, is_wanted
 from bench.scaling.report import Real, holds, page, real_lines, simulated_lines
 from dagkit import Shutdown
-from dagkit.engine.facts import Scaled
-from dagkit.engine.reports.run_events import Committed, Found, Reshaped
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.run_events import Committed, Found, Reshaped
 from dagkit.testing import Alone, FakeClock
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter

@@ -3,11 +3,10 @@
 import pytest
 
 from bench.console import grow
-from dagkit.console.overview_answer import overview
 from dagkit.console.run_folder import RunFolder
-from dagkit.console.window_answers import LOOKED_AT, POINTS, Series, windows
+from dagkit.console.window_answers import LOOKED_AT, POINTS, Series, overview, windows
 from dagkit.console.work_answers import splits
-from dagkit.engine.history.window_pages import block_of, stride, window_at
+from dagkit.engine.record.window_pages import block_of, stride, window_at
 from dagkit.ledger import Ledger
 from tests.console.conftest import run_copying
 

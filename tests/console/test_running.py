@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.reports.status_file import read_status
+from dagkit.engine.record.status_file import read_status
 from dagkit.ledger import Ledger
 from tests.console.conftest import PAGE_MILLIS, Served, serious_faults
 from tests.patience import PATIENT, within

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dagkit import Config, Dag
 from dagkit.dataframes import register
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import launch
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import (

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 import yaml
 
-from dagkit.backends.spark.session_settings import spark_home
+from dagkit.backends.spark.session.session_settings import spark_home
 from dagkit.cli.running.launch import launch
 from tests.docs.fences import ROOT, fences_in
 

@@ -28,8 +28,8 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask

@@ -21,11 +21,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
-from dagkit.engine.history.history import history
-from dagkit.engine.history.work_history import lost_in, work_left
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
+from dagkit.engine.record.work_history import lost_in, work_left
+from dagkit.ground.urls import plain
 from dagkit.testing import Crash, CrashAfter, FakeClock
-from dagkit.urls import plain
 from dagkit_operators import (
     CsvContext,
     CsvReader,
@@ -45,7 +45,7 @@ from dagkit_operators import (
     Rejected,
     TailFiles,
 )
-from dagkit_operators.queues import consumers
+from dagkit_operators.queues import consumer
 from tests.engine.cast import Desk, Digits, Draw, Ranges, files_in, reference
 from tests.services.rabbitmq import left, send
 
@@ -530,8 +530,8 @@ class MessagesInput(Input):
             self.killed()
 
     def killed(self) -> None:
-        for consumer in list(consumers._open.values()):
-            consumers.closed(consumer)
+        for each in list(consumer._open.values()):
+            consumer.closed(each)
 
 
 def text_of(message: Any) -> str:

@@ -15,11 +15,11 @@ from typing import ClassVar
 import pytest
 
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
-from dagkit.clock import SystemClock
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Committed, Draining, Ended, Resumed, RunEvent
-from dagkit.engine.reports.status_file import DriverRuns, read_status
-from dagkit.errors import DagkitError
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
+from dagkit.engine.record.status_file import read_status
+from dagkit.errors import DagkitError, RunFailure
+from dagkit.ground.clock import SystemClock
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
@@ -69,7 +69,7 @@ def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
 
     def launch_again(event: RunEvent) -> None:
         if isinstance(event, Resumed):
-            with pytest.raises(DriverRuns, match=f"process {os.getpid()} of") as raised:
+            with pytest.raises(RunFailure, match=f"process {os.getpid()} of") as raised:
                 launch(summing, until="once", machine=REFERENCE)
             refused.append(raised.value)
             launch(summing, until="once", machine=REFERENCE, take_over=True)
@@ -93,7 +93,7 @@ ENDLESS = """
 import sys, time
 from dagkit import *
 from dagkit.launching import Machine, launch
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.run_events import Committed
 
 class Ticks(InputOperator):
     output = OutputPort(int)
@@ -242,7 +242,7 @@ def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window_and_a_s
 UNUSED = """
 import sys, threading
 import pyspark
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 
 def wait():
     for each in threading.enumerate():

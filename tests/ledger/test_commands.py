@@ -8,6 +8,7 @@ import pytest
 
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
+from tests.cases import cases
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 from tests.patience import join
 
@@ -72,10 +73,11 @@ def test_show_prints_all_fields_of_a_chosen_block_and_if_verbose(run, asked, sho
     assert ("newData: " in printed, "hash: " in printed) == (shown, True)
 
 
-@pytest.mark.parametrize(
-    ("asked", "block"),
-    [(("--block", 3), 3), (("--offset", 1), 3), (("--at", "2024-01-01T00:00:02+00:00"), 2)],
-    ids=["by number", "by offset", "by time"],
+@cases(
+    "asked, block",
+    ("by number", ["--block", 3], 3),
+    ("by offset", ["--offset", 1], 3),
+    ("by time", ["--at", "2024-01-01T00:00:02+00:00"], 2),
 )
 def test_show_finds_a_block(run, asked, block):
     document = json.loads(run("show", "PATH", SPLITTER, *asked, "--json").stdout)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagkit.ground.urls import as_text, local_path, name_as_text, plain, shown
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock, Rehearsal
-from dagkit.urls import as_text, local_path, name_as_text, plain, shown
 from dagkit_operators import (
     FileOutput,
     FileSplitterInput,

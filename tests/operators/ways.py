@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from dagkit import Batch, Constant, Dag, Lines, Operator
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point, Probe
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point, Probe
 from dagkit.testing import Alone
 from dagkit_operators import Record
 from dagkit_operators.contexts.chunk import Chunk

@@ -26,7 +26,7 @@ PICTURES = {
     "the example's plan": lambda: physical(samples.line_filter_plan()),
     "three by three": lambda: physical(samples.m_by_n_plan()),
     "a cascade": lambda: physical(samples.cascade_plan()),
-    "a loop's plan": lambda: physical(samples.loop_plan()),
+    "a loop's plan": lambda: physical(samples.planned(samples.word_count(), "Loop")),
     "sixty operators": lambda: logical(samples.graph(samples.layered(10, 6), "Sixty")),
 }
 

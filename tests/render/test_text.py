@@ -66,19 +66,19 @@ def test_stages_unifiers_and_keys():
         ╭──     lines → lines (Line)
         │
         │   stage (level 0, 3 slots)
-        │   ● split ×3  (Split)
-        ╰─>     lines  (from the driver)
+        │   ● split ×3  (Split)  0: keys 0, 3; 1: key 1; 2: key 2
+        ╰─>     lines  (from the driver, by key)
         ╭──     words → words (Word, by key, shuffled)
         │
         │   stage (level 1, 3 slots)
         ╰─> ● merge ×3  (unifier of words)
         ╭──     unified
-        │   ● count ×3  (Count)  0: keys 0, 3; 1: key 1; 2: key 2
+        │   ● count ×3  (Total)  0: keys 0, 3; 1: key 1; 2: key 2
         ╰─>     words
-        ╭──     counts → counts (dict[str, int], unified, shuffled)
+        ╭──     counts → counts (dict[str, int], gathered, shuffled)
         │
         │   stage (level 2, 1 slot)
-        ╰─> ● sum  (unifier of counts)
+        ╰─> ● Sum  (unifier of counts)
         ╭──     unified
         │   ● report  (Report)
         ╰─>     counts

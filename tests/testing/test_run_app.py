@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dagkit import Block, InputOperator, InputPort, KeyedState, Operator, OutputFiles, OutputPort
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Crashes, FakeClock, run_app
 from dagkit_operators import FileSplitterInput, LineReader, Record, RecordWriter
 

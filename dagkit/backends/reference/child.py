@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, NoReturn
 
-from dagkit.engine.aside.watchdog import deaths_reported_to
-from dagkit.engine.failures import WorkerDied
+from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
+from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
 
 _FORKING = threading.Lock()

@@ -25,23 +25,23 @@ from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.aside.tracing import Trace
-from dagkit.engine.aside.watchdog import ended_without_progress
-from dagkit.engine.board.handover import SlotStanding
-from dagkit.engine.delivery.entries import serve_outputs
-from dagkit.engine.entrances import code_of, noting_item, operator_of
-from dagkit.engine.failures import WindowAbandoned, failure_of, spot_of
+from dagkit.engine.files.entries import serve_outputs
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging
-from dagkit.engine.operator_output import captured
+from dagkit.engine.program.entrances import code_of, noting_item, operator_of
+from dagkit.engine.program.failures import WindowAbandoned, failure_of, spot_of
 from dagkit.engine.program.lower import keying_of, numbered, program_of
+from dagkit.engine.program.operator_output import captured
 from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.elements import Elements, elements_of
+from dagkit.engine.work.handover import SlotStanding
 from dagkit.engine.worker.instances import saved
 from dagkit.engine.worker.logged import output_of
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, Sample, WindowTask
 from dagkit.engine.worker.sliding import Panes, slider_name
+from dagkit.engine.worker.tracing import Trace
+from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.ranges import aware

@@ -16,13 +16,13 @@ from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.backends.reference.plain_reading import PlainReading
-from dagkit.engine.aside.tracing import Trace, TracedPlace
-from dagkit.engine.entrances import code_of, failing_among, note
-from dagkit.engine.failures import WindowAbandoned
 from dagkit.engine.files.staging import Staging
+from dagkit.engine.program.entrances import code_of, failing_among, note
+from dagkit.engine.program.failures import WindowAbandoned
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live
+from dagkit.engine.worker.tracing import Trace, TracedPlace
 from dagkit.errors import RunFailure
 from dagkit.ranges import Progress
 from dagkit.schema import Bindings

@@ -19,16 +19,16 @@ from dagkit.api.operators import sending
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
 from dagkit.backends.reference.plain_board import PlainBoard
-from dagkit.engine.aside.tracing import Trace, TracedPlace, TracedReading
-from dagkit.engine.board.handover import Handover
-from dagkit.engine.entrances import code_of
-from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.files.staging import Staging
+from dagkit.engine.program.entrances import code_of
+from dagkit.engine.program.failures import Failure, OperatorFailed
 from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.handover import Handover
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
+from dagkit.engine.worker.tracing import Trace, TracedPlace, TracedReading
 from dagkit.ranges import Deferred, Progress, RestrictionTracker, WorkUnclaimed
 from dagkit.ranges.restriction import fail_claims
 from dagkit.schema.batch import Batch

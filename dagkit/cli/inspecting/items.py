@@ -7,8 +7,8 @@ import rich_click as click
 
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.checkpoint.row_account import OperatorRows
-from dagkit.engine.history.row_history import WindowRows, row_history
+from dagkit.engine.record.row_account import OperatorRows
+from dagkit.engine.record.row_history import WindowRows, row_history
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
 

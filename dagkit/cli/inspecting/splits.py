@@ -7,13 +7,13 @@ import rich_click as click
 
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
+from dagkit.engine.program.facts import Split
+from dagkit.engine.record.history import history
 from dagkit.engine.work.cost import CostEstimate, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
-from dagkit.ranges.shares import percent, share_of
+from dagkit.ranges.progress import percent, share_of
 
 
 @click.command()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dagkit.engine.files.open_folder import folder_at, write_together
 from dagkit.engine.files.pieces import PiecesLost, remove
 from dagkit.engine.files.publish import pieces_of
-from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace, by_file, in_order
+from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order, staging_failed
 
 MOST_PIECES = 32
 """The highest number of pieces of a file that belongs to no block."""
@@ -75,5 +75,5 @@ def _together(parts: Sequence[Part], attempt: StagingPlace) -> Part:
     except FileNotFoundError as error:
         raise PiecesLost(last.file) from error
     except OSError as error:
-        raise StagingFailed(last.file, error) from error
+        raise staging_failed(last.file, error) from error
     return last.model_copy(update={"part": f"{inner}/{name}", "length": sum(part.length for part in parts)})

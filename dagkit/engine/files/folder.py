@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import BinaryIO, ClassVar
 
 from dagkit.engine.files.pieces import BUFFER_BYTES, Piece
-from dagkit.urls import name_fault
+from dagkit.ground.urls import name_fault
 
 
 class Folder(ABC):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from dagkit.engine.files.folder import Folder, checked
-from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, copy_name, is_in_place, pour, remove
-from dagkit.urls import as_text, is_url, local_path
+from dagkit.engine.files.pieces import BUFFER_BYTES, Piece, copy_name, file_unplaced, is_in_place, pour, remove
+from dagkit.ground.urls import as_text, is_url, local_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class LocalFolder(Folder):
                 sync_folder(target.parent)
             remove([piece.path for piece in pieces])
         except OSError as error:
-            raise FileUnplaced(file, error) from error
+            raise file_unplaced(file, error) from error
 
     def sync(self, levels: int) -> None:
         folder = self.path

@@ -9,7 +9,7 @@ from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.pieces import Piece, pour
 from dagkit.engine.files.remote_folder import RemoteFolder
-from dagkit.urls import is_url, local_path, parent, resolved
+from dagkit.ground.urls import is_url, local_path, parent, resolved
 
 
 def folder_at(place: Any, home: str = "") -> Folder:

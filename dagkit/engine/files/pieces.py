@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from dagkit.errors import RunFailure, printable, reason_of
-from dagkit.urls import is_url, local_path, resolved
+from dagkit.ground.urls import is_url, local_path, resolved
 
 LONG_NAME_BYTES = 200
 """A name with more bytes may become too long if something is appended to it."""
@@ -43,30 +43,23 @@ def remedy_of(error: OSError) -> str:
     return "let this user write there" if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else "fix this"
 
 
-class FileUnplaced(RunFailure):
+def file_unplaced(file: str, error: OSError) -> RunFailure:
     """A committed file cannot be put in place; its pieces are kept."""
-
-    code = "file-unplaced"
-
-    def __init__(self, file: str, error: OSError) -> None:
-        super().__init__(
-            f"{printable(file)} is committed and cannot be put in place: {reason_of(error)}; nothing of it is lost",
-            f"{remedy_of(error)}, then launch again",
-        )
-        self.file, self.error = file, error
+    return RunFailure(
+        f"{printable(file)} is committed and cannot be put in place: {reason_of(error)}; nothing of it is lost",
+        f"{remedy_of(error)}, then launch again",
+        code="file-unplaced",
+    )
 
 
-class MarkUnwritten(FileUnplaced):
+def mark_unwritten(folder: str, window: int, error: OSError) -> RunFailure:
     """A window is committed, and how far its files are in place cannot be noted; the next launch does both."""
-
-    def __init__(self, folder: str, window: int, error: OSError) -> None:
-        RunFailure.__init__(
-            self,
-            f"{printable(folder)} cannot be written: {reason_of(error)}; window {window} is committed, and "
-            "nothing of it is lost",
-            f"{remedy_of(error)}, then launch again",
-        )
-        self.file, self.error = folder, error
+    return RunFailure(
+        f"{printable(folder)} cannot be written: {reason_of(error)}; window {window} is committed, and "
+        "nothing of it is lost",
+        f"{remedy_of(error)}, then launch again",
+        code="file-unplaced",
+    )
 
 
 class Piece(NamedTuple):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from dagkit.engine.files import open_folder
 from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.pieces import MarkUnwritten, Piece, is_in_place, look_at, remove
+from dagkit.engine.files.pieces import Piece, is_in_place, look_at, mark_unwritten, remove
 from dagkit.engine.files.regions import TOGETHER
 from dagkit.engine.files.staging import Part, StagingPlace, in_order
 
@@ -69,7 +69,7 @@ def _noting(application_path: str, window_id: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MarkUnwritten(application_path, window_id, error) from error
+        raise mark_unwritten(application_path, window_id, error) from error
 
 
 def is_begun(application_path: str, window_id: int) -> bool:

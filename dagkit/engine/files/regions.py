@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.sync import Syncing
-from dagkit.urls import local_path
+from dagkit.ground.urls import local_path
 
 TOGETHER = "together-"
 """Begins the name of each folder with such a file."""

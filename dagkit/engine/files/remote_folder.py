@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from dagkit.engine.files.folder import Folder, checked
-from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, copy_name, is_in_place, pour, remove
-from dagkit.urls import below, resolved
+from dagkit.engine.files.pieces import BUFFER_BYTES, Piece, copy_name, file_unplaced, is_in_place, pour, remove
+from dagkit.ground.urls import below, resolved
 
 OBJECT_STORES = frozenset(
     ["s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "adl", "wasb", "wasbs", "oss", "oci", "cos", "r2"]
@@ -52,7 +52,7 @@ class RemoteFolder(Folder):
                 self._place(files, resolved(file).path)
             remove(files)
         except OSError as error:
-            raise FileUnplaced(file, error) from error
+            raise file_unplaced(file, error) from error
 
     def sync(self, levels: int) -> None:
         """Do nothing: such stores keep what was written."""

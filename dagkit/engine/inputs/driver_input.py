@@ -17,10 +17,10 @@ from dagkit.api.outage import Outage
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Until
 from dagkit.api.work import is_sourced
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
-from dagkit.engine.failures import failure_of
 from dagkit.engine.inputs.background import Background
+from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec, Emitted
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.failures import failure_of
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem

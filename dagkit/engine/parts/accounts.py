@@ -2,12 +2,12 @@
 
 import logging
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.row_account import breaches, row_account
-from dagkit.engine.checkpoint.work_records import work_recorded
 from dagkit.engine.parts.due_receipts import receipts_after
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.setting_aside import Aside
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.row_account import breaches, row_account
+from dagkit.engine.record.work_records import work_recorded
 
 _logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import SplittableOperator
-from dagkit.engine.address import Address
+from dagkit.engine.files.receipt import Receipt
 from dagkit.engine.files.staging import Part
 from dagkit.engine.parts.run_part import EndedWindow, Saved
-from dagkit.engine.receipts.receipt import Receipt
+from dagkit.engine.program.address import Address
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import instead_of
 from dagkit.engine.work.waiting import Waiting

@@ -8,10 +8,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from dagkit.engine.address import Address
-from dagkit.engine.board.handover import Handover
-from dagkit.engine.facts import Split
-from dagkit.engine.failures import WindowLost
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
+from dagkit.engine.program.failures import WindowLost
+from dagkit.engine.work.handover import Handover
 from dagkit.engine.work.item import ItemKey
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import HANDED, Allocation, SlotWork, split_of

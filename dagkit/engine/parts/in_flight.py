@@ -14,8 +14,8 @@ from threading import Thread
 from typing import Self
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.engine.address import Address, SourceKey
-from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.address import Address, SourceKey
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem

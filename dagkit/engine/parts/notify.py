@@ -6,11 +6,10 @@ from heapq import nlargest
 
 from dagkit.api.stats import by_unit
 from dagkit.api.work import unit_of
-from dagkit.engine.board.handover import SlotStanding
-from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.reports.run_events import (
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.record.run_events import (
     Failed,
     Found,
     Observer,
@@ -21,6 +20,7 @@ from dagkit.engine.reports.run_events import (
     Waiting,
     Working,
 )
+from dagkit.engine.work.handover import SlotStanding
 from dagkit.engine.work.item import WorkItem
 from dagkit.graph import Graph
 
@@ -50,13 +50,23 @@ class EventPublisher:
         """Publish the start of a window; later calls for the same window do nothing."""
         if not window.is_published:
             window.is_published = True
-            self.publish(Started(window.window_id, len(window.work), window.schedule.lasts_millis))
+            work = window.work
+            amounts = self.by_unit((item.into.operator, item.positions) for item in work)
+            self.publish(Started(window.window_id, len(work), window.schedule.lasts_millis, amounts))
 
     def working(self, running: Iterable[SlotStanding], now: datetime) -> None:
-        """Publish what slots process, if any reports it: the elements that take longest."""
-        longest = nlargest(MOST_UNDERWAY, running, key=lambda one: one.standing.millis)
-        if longest:
-            self.publish(Working([_at_work(one, now) for one in longest]))
+        """Publish what slots process, and how much they have processed, if any reports it."""
+        running = list(running)
+        if running:
+            busy = (one for one in running if one.standing.name is not None)
+            longest = nlargest(MOST_UNDERWAY, busy, key=lambda one: one.standing.millis)
+            done = {
+                window_id: self.by_unit(
+                    (one.into.operator, one.standing.done) for one in running if one.window_id == window_id
+                )
+                for window_id in dict.fromkeys(one.window_id for one in running)
+            }
+            self.publish(Working([_at_work(one, now) for one in longest], done))
 
     def waiting(self, reasons: Sequence[str]) -> None:
         """Publish why input that is there is not read yet, if that has changed."""
@@ -67,7 +77,7 @@ class EventPublisher:
     def failed(self, window: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """Publish a failed attempt at a window."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
-        message = f"{type(error).__name__}: {error.problem}" if failure is None else failure.message
+        message = f"{error.named}: {error.problem}" if failure is None else failure.message
         operator = None if failure is None else failure.operator
         self.publish(Failed(window.window_id, operator, message, again))
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dagkit.api.files import why_not_forgotten
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.delays import first_of_delays, kept, restored
-from dagkit.engine.checkpoint.redistribute import State, redistribute_state, state_after, state_by_slot
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.wants import Want, Wants
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.delays import first_of_delays, kept, restored
+from dagkit.engine.record.redistribute import State, redistribute_state, state_after, state_by_slot
 from dagkit.engine.worker.finalizers import call_back
 from dagkit.engine.worker.instances import live, saved
 from dagkit.engine.worker.outbox import Sent

@@ -7,11 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.redistribute import State
-from dagkit.engine.checkpoint.whole_files import elements_of, refuse_late, refuse_shared, settled, with_numbers
-from dagkit.engine.delivery.deliveries import Deliveries
-from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.files.checks import (
     make_output_folders,
     refuse_blocked,
@@ -20,6 +15,7 @@ from dagkit.engine.files.checks import (
     when_began,
 )
 from dagkit.engine.files.compact import forget, gathered, many
+from dagkit.engine.files.deliveries import Deliveries
 from dagkit.engine.files.publish import (
     attempts_in,
     is_begun,
@@ -33,6 +29,7 @@ from dagkit.engine.files.publish import (
     sweep_attempts,
     sweep_windows,
 )
+from dagkit.engine.files.receipt import write_receipts
 from dagkit.engine.files.regions import region_name
 from dagkit.engine.files.staging import Part, StagingPlace, by_file, next_wake
 from dagkit.engine.parts.in_flight import InFlightWindow
@@ -40,9 +37,12 @@ from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.parts.wants import Action, Finish, Want, Wants
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point
 from dagkit.engine.program.program import Program
-from dagkit.engine.receipts.receipt import write_receipts
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.redistribute import State
+from dagkit.engine.record.whole_files import elements_of, refuse_late, refuse_shared, settled, with_numbers
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import incomplete_keys
 from dagkit.engine.worker.protocol import Answer, WindowTask

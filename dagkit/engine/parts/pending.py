@@ -6,15 +6,15 @@ from datetime import datetime
 from itertools import chain
 
 from dagkit.api.running import Until
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.work_records import unreported, work_by_slot
-from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.parts.handovers import settle_handovers
 from dagkit.engine.parts.in_flight import UNSCHEDULED, InFlightWindow
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.wants import Want, Wants
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.work_records import unreported, work_by_slot
 from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
 from dagkit.engine.work.item import ItemKey, Number, WorkItem
 from dagkit.engine.work.queue import WorkQueue

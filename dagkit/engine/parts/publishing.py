@@ -6,7 +6,6 @@ from math import inf
 
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import unit_of
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.notify import MOST_UNDERWAY
@@ -16,8 +15,9 @@ from dagkit.engine.parts.run_part import EndedWindow, RunPart
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.taps import rejected_in
 from dagkit.engine.parts.wants import Action, Look
-from dagkit.engine.reports.run_events import Committed, Queue
-from dagkit.engine.reports.statistics import Measuring, aggregators_of
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.run_events import Committed, Queue
+from dagkit.engine.record.statistics import Measuring, aggregators_of
 from dagkit.engine.worker.protocol import Answer, Report
 
 

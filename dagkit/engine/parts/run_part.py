@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.wants import Action, Want, Wants
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, WindowTask
 

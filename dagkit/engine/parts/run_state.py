@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
-from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded
-from dagkit.engine.checkpoint.journal import Journal
-from dagkit.engine.masking import Masking
 from dagkit.engine.parts.in_flight import InFlightWindows
 from dagkit.engine.parts.notify import EventPublisher
-from dagkit.engine.points import Point, Probe
+from dagkit.engine.parts.running_plan import RunningPlan
+from dagkit.engine.program.masking import Masking
+from dagkit.engine.program.points import Point, Probe
 from dagkit.engine.program.program import Program
-from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.record.compatibility import refuse_renamed, refuse_stranded
+from dagkit.engine.record.journal import Journal
+from dagkit.engine.record.run_events import Observer
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Backend
+from dagkit.ground.clock import SystemClock, Timer
 from dagkit.ledger import Ledger
 
 

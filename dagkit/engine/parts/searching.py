@@ -12,10 +12,6 @@ from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 
-from dagkit.engine.aside.search import Search, cut_out, is_indivisible
-from dagkit.engine.aside.tracing import TracedPlace, folder_for_traces, remove_traces, traced
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.failures import OperatorFailed, RecordFatal, WindowLost, WorkerDied
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.launch_marker import LaunchMarker
 from dagkit.engine.parts.pending import PendingWork
@@ -23,10 +19,14 @@ from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.parts.wants import Want, Wants
+from dagkit.engine.program.failures import OperatorFailed, WindowLost, WorkerDied, record_fatal
+from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.schedule import WindowSchedule
+from dagkit.engine.work.search import Search, cut_out, is_indivisible
 from dagkit.engine.worker.protocol import Answer, Leaving, WindowTask
+from dagkit.engine.worker.tracing import TracedPlace, folder_for_traces, remove_traces, traced
 from dagkit.errors import DagkitError
 from dagkit.scaling.policy import LONGEST_MILLIS
 
@@ -161,7 +161,7 @@ class RecordSearch(RunPart):
     ) -> bool:
         """Whether the next attempt at a window leaves more work: the stretches in which slots ended.
 
-        Raise `RecordFatal` if such a stretch is the record, and the record stops the run.
+        Raise `record-fatal` if such a stretch is the record, and the record stops the run.
         """
         attempts = window.attempts
         found = [item for place in places if (item := self._suspect_at(window, place)) is not None]
@@ -211,7 +211,7 @@ class RecordSearch(RunPart):
     def _leaves_next(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> Leaving:
         """Return the work that the next attempt at a window leaves, after all attempts at it have failed.
 
-        Raise the failure if work is not its cause. Raise `RecordFatal` if the record is found and stops the run.
+        Raise the failure if work is not its cause. Raise `record-fatal` if the record is found and stops the run.
         """
         if not self._is_searched(window, error):
             raise error
@@ -225,10 +225,10 @@ class RecordSearch(RunPart):
         return Leaving.ALL
 
     def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
-        """Raise `RecordFatal` unless the record that ends its worker can be set aside."""
+        """Raise `record-fatal` unless the record that ends its worker can be set aside."""
         if not self._run.summary.sets_aside or not item.has_end or self._aside.is_full:
             place = self._aside.spot(item)
-            raise RecordFatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
+            raise record_fatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
 
     def _may_locate(self, window: InFlightWindow, error: OperatorFailed) -> bool:
         """Whether another attempt may find the place of the record on which an operator failed."""

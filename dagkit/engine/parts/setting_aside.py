@@ -8,15 +8,15 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dagkit.engine.address import SourceKey
-from dagkit.engine.aside.decided import DecidedWork, WorkAside, decided_of
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.failures import OperatorFailed, Spot, WindowLost, spot_of
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.reconfiguring import Reconfiguration
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.program.address import SourceKey
+from dagkit.engine.program.failures import OperatorFailed, Spot, WindowLost, spot_of
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.work.decided import DecidedWork, WorkAside, decided_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, Leaving
 

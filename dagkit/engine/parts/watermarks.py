@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.event_time.event_times import EventTimes, Progress
+from dagkit.engine.inputs.event_times import EventTimes, Progress
 from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.operator_state import OperatorState

@@ -16,7 +16,7 @@ from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.running import Context
 from dagkit.api.streams import BatchKey, StreamCodec
 from dagkit.api.work import SplittableOperator
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.plan.model import Routing
 from dagkit.ranges import BundleFinalizer
 from dagkit.schema import Bindings

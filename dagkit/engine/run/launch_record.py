@@ -15,16 +15,15 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.compiler import Compilation
-from dagkit.engine.reports.run_events import PlanDiffers
-from dagkit.engine.reports.snapshot import bytes_of, document_in
+from dagkit.engine.record.run_events import PlanDiffers
+from dagkit.engine.record.snapshot import bytes_of, document_in
 from dagkit.graph import Node
+from dagkit.ground.urls import is_url, shown
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, Store
 from dagkit.plan import diff
-from dagkit.plan.configuration_lines import lines_of
+from dagkit.plan.configuration_lines import attribute_values, lines_of, property_values
 from dagkit.plan.model import Plan
-from dagkit.plan.placed_values import attribute_values, property_values
-from dagkit.urls import is_url, shown
 
 LAUNCHED = "launched.json"
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.queue import WorkQueue

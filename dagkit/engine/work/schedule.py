@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from dagkit.engine.address import Address
-from dagkit.engine.facts import Split
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
 from dagkit.engine.work.cost import CostEstimate, learnt
 from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.queue import WorkQueue

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from dagkit.api.controls import Delivery, Stamped
 from dagkit.api.operators import Operator
-from dagkit.engine.entrances import code_of
+from dagkit.engine.program.entrances import code_of
 
 
 class Controls:

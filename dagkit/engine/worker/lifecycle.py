@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.running import Context, Shutdown
-from dagkit.engine.entrances import code_of
-from dagkit.engine.masking import Masking
+from dagkit.engine.program.entrances import code_of
+from dagkit.engine.program.masking import Masking
 
 _logger = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from dagkit.engine.masking import Masking
-from dagkit.engine.operator_output import SlotOutput
+from dagkit.engine.program.masking import Masking
+from dagkit.engine.program.operator_output import SlotOutput
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import WindowTask
 

@@ -7,16 +7,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.api.stats import WorkProgress
-from dagkit.engine.address import Address, SourceKey
-from dagkit.engine.board.board_messages import BoardPlace
-from dagkit.engine.board.handover import Handover, SlotStanding
-from dagkit.engine.failures import shown_record, shown_rejected
 from dagkit.engine.files.staging import Part, StagingPlace
-from dagkit.engine.operator_output import LogPlace
+from dagkit.engine.program.address import Address, SourceKey
+from dagkit.engine.program.failures import shown_record, shown_rejected
+from dagkit.engine.program.operator_output import LogPlace
 from dagkit.engine.program.program import SeenWatermarks
+from dagkit.engine.work.handover import Handover, SlotStanding
 from dagkit.engine.work.item import PromisedItem, WorkItem
 from dagkit.engine.work.record import WorkRecord
 from dagkit.engine.work.split import ItemEnd, SlotResult
+from dagkit.engine.worker.board_messages import BoardPlace
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.ranges import Deferred
@@ -255,7 +255,7 @@ class Backend(Protocol):
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
     def running(self) -> Sequence[SlotStanding]:
-        """The last report of each slot that processes an element. Called from any thread, and costs nothing."""
+        """The last report of each slot of the windows that run. Called from any thread, and costs nothing."""
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Assemble each file under its name and remove its pieces, before returning; safe to repeat after a crash.

@@ -12,19 +12,19 @@ from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
-from dagkit.engine.aside.tracing import Trace, TracedReading
-from dagkit.engine.board.deadline import Deadline
-from dagkit.engine.board.handover import BoardLink, NoBoard
-from dagkit.engine.board.work_in_hand import WorkInHand
-from dagkit.engine.entrances import code_of, failing_among, find_record, found_by_sender, made_by
-from dagkit.engine.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.files.staging import Staging
+from dagkit.engine.program.entrances import code_of, failing_among, find_record, found_by_sender, made_by
+from dagkit.engine.program.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.handover import BoardLink, NoBoard
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
+from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
+from dagkit.engine.worker.tracing import Trace, TracedReading
+from dagkit.engine.worker.work_in_hand import WorkInHand
 from dagkit.ranges import Deferred, OffsetRange, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 

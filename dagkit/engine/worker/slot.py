@@ -9,18 +9,15 @@ from typing import Any
 from dagkit.api.metrics import metrics_of
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
-from dagkit.engine.address import Address
-from dagkit.engine.aside.tracing import Trace
-from dagkit.engine.aside.watchdog import ended_without_progress
-from dagkit.engine.board.handover import BoardLink
-from dagkit.engine.board.slot_link import SlotLink
-from dagkit.engine.delivery.entries import serve_outputs
-from dagkit.engine.entrances import code_of, operator_of
-from dagkit.engine.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
+from dagkit.engine.files.entries import serve_outputs
 from dagkit.engine.files.staging import Staging
-from dagkit.engine.operator_output import captured
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.entrances import code_of, operator_of
+from dagkit.engine.program.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
+from dagkit.engine.program.operator_output import captured
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
+from dagkit.engine.work.handover import BoardLink
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.binding import Binding
 from dagkit.engine.worker.finalizers import ReportedFinalizer
@@ -31,7 +28,10 @@ from dagkit.engine.worker.origins import Origins
 from dagkit.engine.worker.outbox import NOTHING_SENT, Arrived, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
+from dagkit.engine.worker.slot_link import SlotLink
 from dagkit.engine.worker.tapped import Tapping
+from dagkit.engine.worker.tracing import Trace
+from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.ranges import aware
 
 
@@ -316,6 +316,6 @@ class SlotRun:
 
 
 def _link(assignment: WindowTask, into: Address, slot: int) -> BoardLink | None:
-    """The link of a slot to the board, if the window has one and the work may be handed over."""
+    """The link of a slot to the board, if the window has one."""
     board = assignment.board
-    return None if board is None or into not in assignment.movable else SlotLink(board, into, slot)
+    return None if board is None else SlotLink(board, into, slot, hands_over=into in assignment.movable)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dagkit.engine.failures import Spot, offsets_in
+from dagkit.engine.program.failures import Spot, offsets_in
 from dagkit.engine.program.program import Port
 from dagkit.engine.worker.instances import Receiver
 from dagkit.engine.worker.protocol import Sample, Tap

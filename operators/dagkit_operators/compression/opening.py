@@ -5,7 +5,15 @@ from typing import Any
 
 from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.compression.codec import Codec, CompressedBlock, Compression, Unread, codec_at, codec_of, readable
+from dagkit_operators.compression.codec import (
+    Codec,
+    Compression,
+    Unread,
+    codec_at,
+    codec_of,
+    compressed_block,
+    readable,
+)
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.filesystem.access import Found, Seekable
@@ -56,13 +64,13 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
 
     The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
 
-    Raise CompressedBlock if decompression cannot start at the block, and FormatUnread for a format that is not read.
+    Raise compressed-block if decompression cannot start at the block, and FormatUnread for a format that is not read.
     """
     facts = block.facts or {}
     divided_as: Codec | None = facts.get(COMPRESSION)
     if divided_as is not None:
         if compression not in ("auto", divided_as):
-            raise CompressedBlock(
+            raise compressed_block(
                 block, f"it is a part of the content of a {divided_as} file, and compression is {compression}"
             )
         return divided_as
@@ -74,7 +82,7 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
         block.path, codec_of(block.path, compression)
     )  # a file whose name does not say it was opened before it was divided
     if codec is not None:
-        raise CompressedBlock(block, f"it is a part of a {codec} file, which can only be read from its beginning")
+        raise compressed_block(block, f"it is a part of a {codec} file, which can only be read from its beginning")
     return None
 
 

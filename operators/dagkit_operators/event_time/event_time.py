@@ -9,8 +9,8 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, OutputPort, Rows
 from dagkit_operators.records.rejecting import Rejecting
-from dagkit_operators.values.instants import Unit, instant_of, micros_of
 from dagkit_operators.values.keys import Key, key_of, keys_of
+from dagkit_operators.values.timed_elements import Unit, instant_of, micros_of
 
 T = TypeVar("T", default=Any)
 

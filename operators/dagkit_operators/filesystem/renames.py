@@ -5,7 +5,7 @@ import hashlib
 import os
 from typing import NamedTuple
 
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 from dagkit_operators.filesystem.access import Found, leads_nowhere, opened_here
 from dagkit_operators.filesystem.identities import EDGE
 

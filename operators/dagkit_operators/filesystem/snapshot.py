@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from dagkit import Block
+from dagkit.ground.urls import is_url, local_path, shown
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.urls import is_url, local_path, shown
 from dagkit_operators.filesystem.access import (
+    BadFile,
     Found,
     Seekable,
     looked_up,
@@ -20,7 +21,6 @@ from dagkit_operators.filesystem.access import (
     reading_from,
     to_read,
 )
-from dagkit_operators.filesystem.bad_files import BadFile
 
 _log = logging.getLogger(__name__)
 

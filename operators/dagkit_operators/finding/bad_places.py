@@ -11,9 +11,8 @@ from pydantic import PrivateAttr
 from dagkit import Operator
 from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
-from dagkit.urls import as_text, shown
-from dagkit_operators.filesystem.access import reading_from
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit.ground.urls import as_text, shown
+from dagkit_operators.filesystem.access import is_bad_file, reading_from
 
 OR_LEAVE = "set on_bad_file of this operator to 'quarantine' to continue without it"
 _log = logging.getLogger(__name__)

@@ -13,16 +13,14 @@ from pydantic import NonNegativeInt, PrivateAttr
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State, auto_metric
 from dagkit.api.files import READ_BEFORE, FileState
+from dagkit.ground.urls import absolute, is_url, shown
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OffsetRange, RestrictionTracker
-from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
-from dagkit_operators.filesystem.access import Found, exists, found_of, looked_up, reading_from
-from dagkit_operators.filesystem.bad_files import is_of_file
-from dagkit_operators.filesystem.identities import Identities, Recognised
+from dagkit_operators.filesystem.access import Found, exists, found_of, is_of_file, looked_up, reading_from
+from dagkit_operators.filesystem.identities import Identities, Recognised, settles_in_millis
 from dagkit_operators.filesystem.listing import LeaveOut
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
-from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, state_left_out
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
@@ -202,10 +200,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         )
 
     def _pause(self, incomplete: IncompleteFiles) -> timedelta:
-        """The time until the next scan: less than usual if files are no longer too young before."""
-        ripe_millis = incomplete.ripe_at_millis()
-        left = self.interval_millis if ripe_millis is None else max(0, ripe_millis - self._now_millis())
-        return timedelta(milliseconds=min(self.interval_millis, left))
+        """The time until the next scan."""
+        now = datetime.fromtimestamp(self._now_millis() / 1000, UTC)
+        return max(timedelta(), incomplete.brought_forward(now + timedelta(milliseconds=self.interval_millis)) - now)
 
     def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], IncompleteFiles]:
         """The files that were not known before, those that are to be quarantined, and which others are pending."""

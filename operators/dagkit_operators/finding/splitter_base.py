@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import PrivateAttr
 
 from dagkit import Block, InputPort, OutputPort, SplittableOperator, State
+from dagkit.ground.urls import absolute, is_url, shown
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, SequentialRestrictionTracker
-from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, reading_from
 from dagkit_operators.filesystem.path_patterns import missing
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash

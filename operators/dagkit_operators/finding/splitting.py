@@ -12,12 +12,11 @@ from pydantic import Field, PositiveInt, PrivateAttr
 
 from dagkit import Block, Context, InputOperator, Operator, OutputPort, State, auto_metric
 from dagkit.errors import InputUnreadable
-from dagkit.urls import absolute, name_as_text, plain, shown
+from dagkit.ground.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, content_length_of, facts_of, found_codec
-from dagkit_operators.filesystem.access import Found, directory_at, looked_up
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import Found, directory_at, is_bad_file, looked_up
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.payloads import FileInfo, FileMetadata
 

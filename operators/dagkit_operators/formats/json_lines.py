@@ -13,8 +13,7 @@ from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.tabular import Made, Places, as_text
 from dagkit_operators.native.json_members import columns_of
 from dagkit_operators.payloads import Rejected
-from dagkit_operators.values.ignored_fields import Ignored, other_members
-from dagkit_operators.values.record_types import names_read, reason_of
+from dagkit_operators.values.record_types import Ignored, names_read, other_members, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,22 +2,164 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 from typing import Any, ClassVar, Generic
 
-from pydantic import Field, NonNegativeInt, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator
 from dagkit.api.adapters import adapter_of
-from dagkit.ranges import RestrictionTracker, aware
-from dagkit_operators.polling.until import Condition, Polls, is_over
-from dagkit_operators.polling.watched import Poll, Watched, WatchedTracker
+from dagkit.ranges import Progress, RestrictionTracker, SplitRestriction, WorkUnclaimed, aware
+from dagkit.ranges.cursor import Run
 from dagkit_operators.values.keys import Key, key_of
 from dagkit_operators.values.processed import UnaryFunction
 from dagkit_operators.values.timed_elements import TimedElements
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Poll:
+    """The result of one poll that is to be sent; polls are ordered by their times."""
+
+    at: datetime
+    new: tuple[str, ...] = ()
+    """The digests of the outputs that are new."""
+    known: tuple[str, ...] | None = None
+    """The digests that are known after the poll; None: those known before, and the new ones."""
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The polls of an element that are still to come, as its restriction."""
+
+    known: tuple[str, ...] = ()
+    """The digests of the outputs that were sent."""
+    began: datetime | None = None
+    """When the first poll was; None before it."""
+    newest: datetime | None = None
+    """When the last new output was found; at first, when the first poll was."""
+
+    def after(self, poll: Poll) -> "Watched":
+        """Return what is known after a poll."""
+        known = (*self.known, *poll.new) if poll.known is None else poll.known
+        newest = poll.at if poll.new or self.newest is None else self.newest
+        return replace(self, known=known, began=self.began or poll.at, newest=newest)
+
+
+class WatchedTracker(RestrictionTracker[Watched, Poll]):
+    """Grants one poll. All later polls are the rest, which is split off; there is none after the last poll."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._claimed: Poll | None = None
+        self._is_split = False
+        self._lock = Lock()
+
+    def current_restriction(self) -> Watched:
+        return self._watched
+
+    def is_bounded(self) -> bool:
+        return False
+
+    def is_started(self) -> bool:
+        return self._claimed is not None
+
+    def try_claim(self, position: Poll) -> bool:
+        with self._lock:
+            is_granted = self._claimed is None and not self._is_split
+            if is_granted:
+                self._claimed = position
+            return is_granted
+
+    def claim_many(self, positions: Run[Poll]) -> int:
+        return int(len(positions) > 0 and self.try_claim(positions[0]))
+
+    def try_split(self, fraction_of_remainder: float) -> SplitRestriction[Watched] | None:
+        with self._lock:
+            is_over = self._claimed is not None and self._claimed.is_last
+            if fraction_of_remainder > 0.0 or self._is_split or is_over:
+                return None
+            self._is_split = True
+            rest = self._watched if self._claimed is None else self._watched.after(self._claimed)
+            return SplitRestriction(self._watched, rest)
+
+    def current_progress(self) -> Progress:
+        return Progress(float(self.is_started()), float("inf"))
+
+    def check_done(self) -> None:
+        if not self._is_split and not (self._claimed is not None and self._claimed.is_last):
+            raise WorkUnclaimed(self._claimed, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Polls:
+    """The times and outputs of an element's polls, after the last one."""
+
+    now: datetime
+    began: datetime
+    """When the first poll was."""
+    newest: datetime
+    """When the last new output was found; at first, when the first poll was."""
+    outputs: Sequence[Any]
+    """All outputs of the last poll."""
+
+
+class _Condition(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class UntilElapsed(_Condition):
+    """An element is polled until this time has passed since its first poll."""
+
+    elapsed_millis: PositiveInt
+    """The time since the first poll."""
+
+    def holds(self, polls: Polls) -> bool:
+        return polls.now - polls.began >= timedelta(milliseconds=self.elapsed_millis)
+
+
+class UntilQuiet(_Condition):
+    """An element is polled until this time has passed without a new output."""
+
+    quiet_millis: PositiveInt
+    """The time without a new output."""
+
+    def holds(self, polls: Polls) -> bool:
+        return polls.now - polls.newest >= timedelta(milliseconds=self.quiet_millis)
+
+
+class UntilAny(_Condition):
+    """An element is polled until one of these conditions holds."""
+
+    any_of: tuple["Condition", ...] = Field(min_length=1)
+    """The conditions."""
+
+    def holds(self, polls: Polls) -> bool:
+        return any(is_over(each, polls) for each in self.any_of)
+
+
+class UntilAll(_Condition):
+    """An element is polled until all of these conditions hold after the same poll."""
+
+    all_of: tuple["Condition", ...] = Field(min_length=1)
+    """The conditions."""
+
+    def holds(self, polls: Polls) -> bool:
+        return all(is_over(each, polls) for each in self.all_of)
+
+
+Condition = UntilElapsed | UntilQuiet | UntilAny | UntilAll | Callable[[list[Any]], bool]
+"""When the polls of an element end. A function takes all outputs of a poll, and returns True after the last poll."""
+
+
+def is_over(condition: Condition, polls: Polls) -> bool:
+    """Whether a condition holds, so that no poll follows."""
+    return condition.holds(polls) if isinstance(condition, _Condition) else bool(condition(list(polls.outputs)))
+
 
 T = TypeVar("T", default=Any)
 V = TypeVar("V", default=Any)

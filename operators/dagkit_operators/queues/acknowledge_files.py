@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr, SecretStr
 
 from dagkit import Block, ExternalOutput, InputPort, Operator, StagedWindow, State
 from dagkit_operators.payloads import FileInfo, FileMetadata
-from dagkit_operators.queues.consumers import acknowledge
+from dagkit_operators.queues.consumer import acknowledge
 
 
 @dataclass(frozen=True, slots=True)

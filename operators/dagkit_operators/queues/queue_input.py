@@ -13,10 +13,8 @@ from typing_extensions import TypeVar
 
 from dagkit import Context, InputOperator, OutputPort, State, Until
 from dagkit_operators.payloads import FileInfo, Rejected
-from dagkit_operators.queues.consumer import Consumer
-from dagkit_operators.queues.consumers import closed, opened
-from dagkit_operators.queues.queue_message import Delivery, QueueMessage
-from dagkit_operators.queues.unnamed import UnnamedMessages
+from dagkit_operators.queues.consumer import Consumer, closed, opened
+from dagkit_operators.queues.queue_message import Delivery, QueueMessage, UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
 
 T = TypeVar("T", default=Any)

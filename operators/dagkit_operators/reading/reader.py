@@ -12,8 +12,8 @@ from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Context, OutputPort, auto_metric
+from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
-from dagkit.urls import shown
 from dagkit_operators.compression.codec import Codec, Compression, CompressionBroken
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
@@ -27,16 +27,15 @@ from dagkit_operators.contexts.reader_context import (
     records_of,
     unsplittable,
 )
-from dagkit_operators.filesystem.access import Found, Seekable
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import Found, Seekable, is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
-from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.filesystem.identities import settles_in_millis
 from dagkit_operators.filesystem.snapshot import FileChanged, grown, is_changed, open_snapshot
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
 from dagkit_operators.reading.timed_files import TimedFiles
-from dagkit_operators.values.ignored_fields import Ignored, IgnoresFields
+from dagkit_operators.values.record_types import Ignored, IgnoresFields
 
 T = TypeVar("T", default=Any)
 _log = logging.getLogger(__name__)

@@ -12,10 +12,9 @@ from dagkit import Batch, InputPort, Lines, OutputPort, Rows, auto_metric
 from dagkit_operators.contexts.line_columns import picked_of
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
-from dagkit_operators.values.ignored_fields import PROBLEM, Ignored, IgnoresFields, other_members
 from dagkit_operators.values.masks import only
 from dagkit_operators.values.processed import column_of, processed_field, processed_value, with_value
-from dagkit_operators.values.record_types import names_of, names_read
+from dagkit_operators.values.record_types import PROBLEM, Ignored, IgnoresFields, names_of, names_read, other_members
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)

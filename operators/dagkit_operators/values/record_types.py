@@ -3,16 +3,33 @@
 import dataclasses
 import datetime as dt
 import decimal
+import json
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
+from dagkit import Operator, auto_metric
 from dagkit.schema.objects import objects_of, whole_by_fields
+from dagkit_operators.native.json_members import others_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pydantic import TypeAdapter
+
+    from dagkit_operators.native.bytewise import Bytes
+
 
 _NAMES: Final[Mapping[Any, str]] = {
     str: "string",
@@ -173,3 +190,53 @@ def reason_of(fault: Exception) -> str:
     if errors is None:
         return str(fault).partition("\n")[0]
     return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the record'}: {one['msg']}" for one in errors())
+
+
+MOST_NAMES = 8
+"""The most ignored fields that a metric names."""
+PROBLEM = (
+    "{fields_ignored:,} values were not read, since the type of the records does not name their fields: {names_ignored}"
+)
+
+
+class Ignored(NamedTuple):
+    """Fields of records that were not read, since the type of the records does not name them."""
+
+    values: int
+    """How many values they had in the records; a null in JSON is none."""
+    names: Sequence[str]
+    """Some of the fields."""
+
+
+def first_names(lists: Sequence[str]) -> str:
+    """The first different names of several lists, whose names are separated by commas."""
+    names = [*dict.fromkeys(name for names in lists for name in names.split(", ") if name)]
+    return ", ".join([*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)])
+
+
+class IgnoresFields(Operator):
+    """An operator that makes records of a type, and leaves out fields that the type does not name."""
+
+    fields_ignored = auto_metric(
+        0,
+        warning=f"{PROBLEM}\n  help: add the fields to record_type or types to read them; to leave out all other "
+        "fields, without a count, set columns",
+    )
+    """Values of fields that the type of the records does not name; in JSON, a null is no value."""
+    names_ignored = auto_metric("", aggregators=[first_names])
+    """Some of these fields."""
+
+    def note_ignored(self, ignored: Ignored) -> None:
+        """Count fields that were not read."""
+        self.fields_ignored += ignored.values
+        self.names_ignored = first_names([self.names_ignored, ", ".join(ignored.names)])
+
+
+def other_members(data: "Bytes", texts: Callable[[], Iterable[str | bytes]], names: Collection[str]) -> Ignored:
+    """The members of JSON objects that are not named. `data` has all texts, which a parser has accepted."""
+    others = others_of(data, [*names])
+    if others is not None:
+        return Ignored(*others)
+    members = (member for text in texts() for member in json.loads(text, object_pairs_hook=list, parse_int=str))
+    found = [name for name, value in members if name not in names and value is not None]
+    return Ignored(len(found), [*dict.fromkeys(found)])

@@ -8,11 +8,10 @@ from pydantic import Field, PositiveInt, PrivateAttr, field_validator, model_val
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, OutputFiles, OutputPort, State
-from dagkit.urls import name_fault
-from dagkit_operators.writing.arrow_records import ArrowRecords, schema_of
+from dagkit.ground.urls import name_fault
+from dagkit_operators.writing.arrow_records import ArrowRecords, RecordTyped, schema_of
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.part_writer import check_part_names
-from dagkit_operators.writing.record_typed import RecordTyped
 from dagkit_operators.writing.rolled import FinishedPart
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
+from dagkit.engine.program.facts import Split
+from dagkit.engine.record.history import history
 from dagkit.ledger import Ledger
 from tests.engine.cast import Desk, Hurried, numbers_collected
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader

@@ -193,6 +193,7 @@ def test_each_line_of_a_flat_map_comes_from_the_same_record(traced, write, sourc
     assert [sources_of(f"{output()}:{line}")[0][1:] for line in (1, 2, 3, 5)] == [first, first, second, second]
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
 def test_positions_in_a_compressed_file_are_those_of_its_content(traced, write_bytes, ending, compress):
     write_bytes(f"in/a.txt{ending}", compress(LINES.encode()))

@@ -6,7 +6,6 @@ from dagkit.api.application import FunctionApplication
 from dagkit.api.attributes import DagContext, Locality, OperatorContext
 from dagkit.api.configuration import Config, Origin, Source
 from dagkit.conf.apply.settings import Settings
-from dagkit.conf.grammar.property_keys import AttributeRef, Element, scopes_set_by
 from dagkit.errors import Where
 from tests.conf.samples import Bean, Feed, Inner, Pipeline, Point, Reader, config, entries, point
 
@@ -151,10 +150,6 @@ def test_plain_class_names_are_those_of_the_applications_module(application):
     assert configured(settings).payload is Bean
 
 
-def populate(dag, conf):
-    """An application that is a function."""
-
-
 def test_port_level_attributes():
     """testPortLevelAttributes: the direction beats `port`, wherever it stands; a name beats a pattern."""
     settings = keys(
@@ -284,11 +279,6 @@ def test_an_attribute_of_several_contexts(at, key, bearers):
 @pytest.mark.parametrize(("key", "bearers"), KNOWN)
 def test_an_attribute_goes_where_it_is_known(key, bearers):
     assert borne(key, "5") == bearers
-
-
-@pytest.mark.parametrize("element", [each for each in Element if each not in (Element.STREAM, Element.TEMPLATE)])
-def test_every_element_that_bears_attributes_has_a_reach(element):
-    assert scopes_set_by(element, AttributeRef("QUEUE_CAPACITY" if element is Element.PORT else "MEMORY_MB"))
 
 
 def test_a_value_knows_the_key_that_won_and_a_weaker_value_is_not_looked_at():

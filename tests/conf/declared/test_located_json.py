@@ -9,16 +9,6 @@ from hypothesis import strategies as st
 from dagkit.conf.declared.declared_json import JsonObject, read_json
 from dagkit.conf.sources.written import ParseError
 
-TEXT = b'{\n  "a": [\n    {"b": 1},\n    {\n      "c": {"b": 2}, "c": 3\n    }\n  ]\n}'
-
-
-def test_objects_know_their_lines_and_which_keys_were_given_twice():
-    document = read_json(TEXT)
-    first, second = document["a"]
-    assert (document.line, first.line, second.line) == (1, 3, 4)
-    assert (document.line_of("a"), second.line_of("c"), second.line_of("not there")) == (2, 5, 4)
-    assert (document.twice, first.twice, second.twice) == ((), (), ("c",))
-
 
 @pytest.mark.parametrize(
     ("data", "problem", "line"),

@@ -3,7 +3,7 @@
 import pytest
 
 from dagkit.conf.apply.settings import Settings
-from dagkit.patterns import HELP
+from dagkit.ground.patterns import HELP
 from tests.conf.samples import Feed, Reader, config
 
 

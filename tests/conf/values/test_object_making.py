@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.api.partitioning import Partitioner, StatelessPartitioner
-from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_making import (
     Recipe,
@@ -62,11 +61,6 @@ def test_the_grammar_of_objects(text, constructed, int_val, string_val):
 def test_what_cannot_be_made(text, problem):
     with pytest.raises(Unfit, match=problem):
         make(Conversion(), parse_object(text), object)
-
-
-def test_a_class_that_is_not_there_is_its_own_fault():
-    with pytest.raises(ClassNotFound, match=r"there is no class 'com\.acme\.Nobody'"):
-        make(Conversion(), parse_object("com.acme.Nobody:x"), Bean)
 
 
 def test_a_list_of_objects():

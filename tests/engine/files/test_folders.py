@@ -18,10 +18,11 @@ from dagkit.engine.files import local_folder, remote_folder
 from dagkit.engine.files import pieces as pieces_module
 from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.open_folder import folder_at, put_in_place
-from dagkit.engine.files.pieces import FileUnplaced, Piece, PiecesLost, look_at
+from dagkit.engine.files.pieces import Piece, PiecesLost, look_at
 from dagkit.engine.files.remote_folder import RemoteFolder
+from dagkit.errors import RunFailure
+from dagkit.ground.urls import parent, resolved
 from dagkit.testing.crashes import Crash
-from dagkit.urls import parent, resolved
 from dagkit_operators.filesystem.access import looked_up, opened
 from tests.processes import run_program
 
@@ -176,14 +177,15 @@ def test_removed_or_cut_pieces_are_missed(tmp_path, folder, lost, cut, file):
 
 NEARLY_FULL = """
 import resource, sys
-from dagkit.engine.files.pieces import FileUnplaced, Piece
+from dagkit.engine.files.pieces import Piece
+from dagkit.errors import RunFailure
 from dagkit.engine.files.open_folder import put_in_place
 
 *pieces, file = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
 try:
     put_in_place([Piece(path, 100_000) for path in pieces], file, durable=False)
-except FileUnplaced as told:
+except RunFailure as told:
     print(told)
 """
 
@@ -202,7 +204,7 @@ def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path, fold
 def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path, folder):
     made, file = pieces(tmp_path, "one"), folder.path_of("a.txt")
     Path(file).mkdir(parents=True)
-    with pytest.raises(FileUnplaced, match=r"a\.txt is committed and cannot be put in place: .* nothing of it is lost"):
+    with pytest.raises(RunFailure, match=r"a\.txt is committed and cannot be put in place: .* nothing of it is lost"):
         folder.put_in_place(made, file, durable=False)
     assert not gone(made)
     Path(file).rmdir()

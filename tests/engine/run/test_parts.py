@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.run import loop as loops
 from tests.engine.cast import Collect, Desk, Script, chain
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
-from dagkit.engine.points import Point
+from dagkit.engine.program.facts import Split
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
 from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue

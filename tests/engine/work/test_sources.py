@@ -29,11 +29,11 @@ from dagkit import (
     StatsListener,
 )
 from dagkit.cli.group import main
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.work_records import work_recorded
-from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.history.backlogs import recorded
-from dagkit.engine.points import Point
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.backlogs import recorded
+from dagkit.engine.record.work_records import work_recorded
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.record import LISTED, Extent, WorkRecord
 from dagkit.engine.work.waiting import Waiting
@@ -41,7 +41,7 @@ from dagkit.engine.worker.protocol import Answer, Report, WindowTask
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.recorded_work import Folded
 from dagkit.ranges import OffsetRange, RestrictionTracker
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, LineReader, Map, MatchFiles, ReadFiles, Record, RecordWriter

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.api.stats import WorkProgress
-from dagkit.engine.address import Address
-from dagkit.engine.board.work_in_hand import Speed
-from dagkit.engine.entrances import operator_of
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.entrances import operator_of
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading
+from dagkit.engine.worker.work_in_hand import Speed
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
 from tests.engine.items import block_in, item_of, waiting
 from tests.patience import within
@@ -281,7 +281,7 @@ def read_whole(
     patch: pytest.MonkeyPatch, quick_seconds: float, *bounds: tuple[int, int], refused: int | None = None
 ) -> tuple[Reading, list[int]]:
     """What a slot reads of blocks if those that take less are quick; what is read at once is negative."""
-    patch.setattr("dagkit.engine.board.work_in_hand.QUICK_SECONDS", quick_seconds)
+    patch.setattr("dagkit.engine.worker.work_in_hand.QUICK_SECONDS", quick_seconds)
     read = list[int]()
 
     def take(number: int) -> None:

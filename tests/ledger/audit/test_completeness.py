@@ -12,7 +12,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.audit.work_audit import Audit, Window
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import joined, overlaps, without
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk, faults_in, is_complete
 
 
@@ -189,12 +189,6 @@ def test_items_among_the_blocks_are_no_work(desk):
     )
 
 
-def test_an_item_may_be_null_and_says_so():
-    row = EmittedItem(offset=0, port="lines", item=None).as_json()
-    assert row == {"offset": 0, "port": "lines", "item": None}
-    assert EmittedItem.model_validate(row).as_json() == row
-
-
 # ---- work by the input that it is for
 
 
@@ -270,11 +264,15 @@ def test_a_source_that_waited_and_is_listed_no_more_is_missing():
     assert (flaw.kind, flaw.span) == ("missing", both[0])
 
 
-def test_a_sum_counts_shares_apart():
+def test_a_sum_counts_shares_apart_and_what_waited_before_it_was_marked_is_the_same_work():
     one, other = span(0, 8, shares=True), span(8, 16, shares=True)
     audit, both = Audit(), {"found": (one, other), "pending": (one, other)}
     assert audited(both, {"consumed": (one,), "waits": {"shares": 8}}, audit=audit) == []
     assert (audit.proven["reader.blocks"].waiting, audit.proven["reader.blocks"].waiting_shares) == (0, 8)
+    audit, marked = Audit(), {"consumed": (span(0, 4, shares=True),), "pending": (span(4, 9, shares=True),)}
+    assert audited({"found": (NINE,), "pending": (NINE,)}, marked, audit=audit) == []
+    proven = audit.proven["reader.blocks"]
+    assert (proven.positions, proven.shares, proven.waiting_shares) == (0, 4, 5)
 
 
 @pytest.mark.parametrize(
@@ -291,13 +289,6 @@ def test_a_window_that_records_by_input_continues_one_that_did_not(work, kinds):
     audit, by_input = Audit(), Work(inputs=(InputWork(input="reader.blocks", **work),))
     audit.window(Window([span(0, 10)], Work(consumed=(span(0, 5),), pending=(span(5, 10),))))
     assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], by_input))] == kinds
-
-
-def test_shares_that_waited_before_they_were_marked_are_the_same_work():
-    audit, marked = Audit(), {"consumed": (span(0, 4, shares=True),), "pending": (span(4, 9, shares=True),)}
-    assert audited({"found": (NINE,), "pending": (NINE,)}, marked, audit=audit) == []
-    proven = audit.proven["reader.blocks"]
-    assert (proven.positions, proven.shares, proven.waiting_shares) == (0, 4, 5)
 
 
 def test_lost_shares_are_named_in_percent():

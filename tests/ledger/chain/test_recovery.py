@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.clock import Clock, SystemClock
+from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger import (
     ChainBroken,
     ChainNotFound,

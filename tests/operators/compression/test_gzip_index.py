@@ -26,11 +26,10 @@ from dagkit_operators import (
     MatchFiles,
     ReadFiles,
 )
-from dagkit_operators.compression.codec import CompressedBlock, CompressionBroken
+from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
-from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
 from dagkit_operators.compression.gzip_content import GzipContent
-from dagkit_operators.compression.gzip_index import GzipIndex
+from dagkit_operators.compression.gzip_index import LOOKAHEAD, GzipIndex, aligned, block_starts
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
 from dagkit_operators.compression.opening import content_length_of
 from dagkit_operators.filesystem.access import Found
@@ -242,7 +241,7 @@ def test_a_damaged_index_is_not_used_and_a_part_of_the_content_is_not_read_as_by
     elsewhere = IndexFolder(str(tmp_path / "moved"), spacing=SPACING, shortest=1000)
     assert lines(second[:2], elsewhere) == lines(second[:2], IndexFolder(""))
     assert "cannot be read, and is not used: it is damaged" in caplog.text
-    with pytest.raises(CompressedBlock, match="it is a part of the content of a gzip file, and compression is none"):
+    with pytest.raises(RunFailure, match="it is a part of the content of a gzip file, and compression is none"):
         read(LineReader(compression="none"), second[1])
 
 

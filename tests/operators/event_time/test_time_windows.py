@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dagkit_operators import SessionWindows, SlidingWindows, TumblingWindows
-from dagkit_operators.values.instants import instant_of, micros_of
+from dagkit_operators.values.timed_elements import instant_of, micros_of
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MICROS = 1_704_110_400_000_000

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dagkit.errors import InputUnreadable
+from dagkit.ground.urls import absolute, plain
 from dagkit.testing import Alone
-from dagkit.urls import absolute, plain
 from dagkit_operators import Block, FileInfo, LineReader, MatchFiles, ReadFiles, TailFiles
 from dagkit_operators.filesystem import object_store
 from dagkit_operators.filesystem.access import Found, NotRegular, opened

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dagkit import Context, Dag, State, Until
-from dagkit.engine.failures import InputRefused
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import InputRefused
+from dagkit.engine.program.points import Point
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock

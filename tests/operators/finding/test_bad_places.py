@@ -7,7 +7,7 @@ import pytest
 
 from dagkit.compiler import compile_application
 from dagkit.errors import RunFailure
-from dagkit.inventory.listing import listed, states_at
+from dagkit.runs.inventory.listing import listed, states_at
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
 from tests.engine.cast import Collect, Desk, arrived, chain

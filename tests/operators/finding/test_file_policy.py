@@ -15,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 from dagkit import Dag, Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.ranges import NEXT_LAUNCH
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter

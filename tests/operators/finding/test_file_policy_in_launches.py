@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dagkit import Dag, Until
-from dagkit.engine.reports.run_events import Measured, RunEvent, Waiting
+from dagkit.engine.record.run_events import Measured, RunEvent, Waiting
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterBase, FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles, TailFiles
 from tests.engine.cast import Collect, Desk, arrived

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dagkit import Context, Dag
 from dagkit.api.running import Until
-from dagkit.engine.reports.run_events import Committed, Measured, RunEvent
+from dagkit.engine.record.run_events import Committed, Measured, RunEvent
 from dagkit.engine.worker.instances import live
 from dagkit.errors import InputUnreadable
 from dagkit.ledger import ExecuteTransform

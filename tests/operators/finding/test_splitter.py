@@ -17,8 +17,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 import dagkit_operators.finding.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import InputRefused
-from dagkit.engine.reports.run_events import Committed, Found, RunEvent, Started
+from dagkit.engine.program.failures import InputRefused
+from dagkit.engine.record.run_events import Committed, Found, RunEvent, Started
 from dagkit.errors import InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
@@ -332,7 +332,7 @@ def test_without_a_clock_the_time_is_that_of_the_machine(folder):
     alone = Alone(FileSplitterInput(scanner={"files": [str(folder)]}))
     alone.look()
     assert len(alone.sent()) == 12
-    assert isinstance(alone.operator._next_scan, datetime)
+    assert isinstance(alone.operator._looks.next, datetime)
 
 
 def test_what_is_known_is_written_once_a_look(folder, monkeypatch):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from dagkit.compiler import compile_application
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (

@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.ranges import Deferred
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit.testing.crashes import CrashAfter

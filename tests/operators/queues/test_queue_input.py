@@ -9,11 +9,11 @@ from pydantic import SecretStr
 from apps.message_ingest.app import MessageIngest
 from dagkit import Until
 from dagkit.api.outage import present_outages
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.testing import Alone, Crash, CrashAfter
 from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
-from dagkit_operators.queues import consumers
+from dagkit_operators.queues import consumer
 from dagkit_operators.queues.consumer import QueueRefused
 from dagkit_operators.records.rejecting import ItemRejected
 from tests.engine.cast import Collect, Desk
@@ -54,8 +54,8 @@ def ingest(queue, **options):
 
 def disconnect():
     """Close the connections that a crashed run left, as the end of its process would."""
-    for consumer in list(consumers._open.values()):
-        consumers.closed(consumer)
+    for each in list(consumer._open.values()):
+        consumer.closed(each)
 
 
 def crash(application, probe, conf=()):

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.changes.requests import GiveUp, Retry, reply_to
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.history.work_history import listed_work
-from dagkit.engine.points import Point
+from dagkit.engine.parts.requests import GiveUp, Retry, reply_to
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.work_history import listed_work
 from dagkit.errors import InputUnreadable
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
@@ -25,7 +25,7 @@ from dagkit_operators import (
     ReadFiles,
     RecordWriter,
 )
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import is_bad_file
 from tests.engine.cast import Collect, Desk, Hurried, arrived, chain, on_both
 from tests.engine.poison_cast import aside, ask_of
 from tests.operators.filesystem.test_access import without_rights

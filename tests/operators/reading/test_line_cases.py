@@ -13,7 +13,7 @@ from dagkit import Block
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import LineReader, LineReaderContext, TailFiles
-from dagkit_operators.contexts.encodings import TextUndecodable
+from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, blocks_of, read, written
 from tests.operators.reading_text import SIZES, edges_of, records
 
@@ -262,5 +262,5 @@ def test_undecodable_bytes_are_kept_by_default_and_fail_the_run_on_request(tmp_p
     block = block_of(tmp_path, BROKEN)
     values = read(LineReader(), block)
     assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
-    with pytest.raises(TextUndecodable, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
+    with pytest.raises(BadFile, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
         read(LineReader(undecodable="fail"), block)

@@ -8,11 +8,10 @@ import pytest
 
 from dagkit import Lines
 from dagkit_operators import JsonLinesReader, LineReader, value
-from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.encodings import TextUndecodable
+from dagkit_operators.contexts.chunk import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, Chunk, in_portions
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks, delimiter_of
-from dagkit_operators.contexts.portions import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
+from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, read
 
 
@@ -134,7 +133,7 @@ def test_a_file_of_wider_units_is_not_read_as_utf_8(encoding, tmp_path):
     for end in ("\n", "\n" * 50_000):
         block = block_of(tmp_path, f"one{end}".encode(encoding))
         for reader in (LineReader(), LineReader(undecodable="reject"), JsonLinesReader()):
-            with pytest.raises(TextUndecodable, match=f"it begins with the byte order mark of {encoding}"):
+            with pytest.raises(BadFile, match=f"it begins with the byte order mark of {encoding}"):
                 read(reader, block)
         assert read(LineReader(encoding=encoding), block)[0] == "one"
 

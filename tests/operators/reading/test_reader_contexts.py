@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dagkit import Batch, Block, Config, Dag, OutputPort
-from dagkit.errors import ApplicationFaults
+from dagkit.errors import ApplicationFaults, RunFailure
 from dagkit.testing import Alone, Rehearsal, check_every_split_of
 from dagkit_operators import (
     BlockReader,
@@ -26,15 +26,8 @@ from dagkit_operators import (
 )
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
-from dagkit_operators.contexts.record_by_record import (
-    BlockIndivisible,
-    Entity,
-    EntityEmpty,
-    EntityOverlong,
-    RecordByRecordContext,
-)
+from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
 from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.reading.conversion import LineRejected
 from tests.operators.reading.cast import block_of, blocks_of, found, read, written
 
 
@@ -102,16 +95,16 @@ class Endless(Netstrings):
 
 
 def test_a_record_that_uses_no_bytes_or_too_many_is_an_error_that_names_the_context(tmp_path):
-    with pytest.raises(EntityEmpty, match=r"file, byte 0: Endless\.next returned an entity that used 0 bytes"):
+    with pytest.raises(RunFailure, match=r"file, byte 0: Endless\.next returned an entity that used 0 bytes"):
         read(Reads(reader_context=Endless()), block_of(tmp_path, b"x"))
-    with pytest.raises(EntityOverlong, match=r"byte 4: Netstrings\.next .* used 7 bytes, and only 5 are left"):
+    with pytest.raises(RunFailure, match=r"byte 4: Netstrings\.next .* used 7 bytes, and only 5 are left"):
         read(Reads(), block_of(tmp_path, b"1:a,4:bc,"))
 
 
 def test_a_block_in_which_no_record_can_be_found_is_refused(tmp_path):
     first, second = blocks_of(written(tmp_path, b"1:a,1:b,1:c,"), 8)
     assert read(Reads(), first) == [b"a", b"b"]
-    with pytest.raises(BlockIndivisible, match="byte 8: a block begins here, and Netstrings finds no records"):
+    with pytest.raises(RunFailure, match="byte 8: a block begins here, and Netstrings finds no records"):
         read(Reads(), second)
 
 
@@ -188,7 +181,7 @@ def test_lines_are_converted_dropped_and_rejected(tmp_path):
     (rejected,) = reader.sent("rejected")
     assert (rejected.path, rejected.start, rejected.text) == (block.path, 6, "x")
     assert reader.metrics["records_dropped"] == 1
-    with pytest.raises(LineRejected, match="the line at byte 6 is rejected: invalid literal"):
+    with pytest.raises(RunFailure, match="the line at byte 6 is rejected: invalid literal"):
         read(Alone(Numbers(), connected=["messages"]), block)
 
 
@@ -257,7 +250,7 @@ def test_what_a_context_rejects_goes_the_same_way(tmp_path):
     reader = Alone(operator)
     reader.work(block)
     assert reader.sent("rejected") == [Rejected(block.path, 0, "abc", "it is none")]
-    with pytest.raises(LineRejected, match="it is none"):
+    with pytest.raises(RunFailure, match="it is none"):
         Alone(operator, connected=["messages"]).work(block)
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.errors import RunFailure
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
 from dagkit_operators import Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from dagkit_operators.sql.databases import connected
-from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest
-from dagkit_operators.tables.faults import TableMismatched
+from dagkit_operators.sql.queries import KeySteps, bounds_between, highest
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.operators.ways import chain, in_partitions, refused
 
@@ -180,5 +180,5 @@ def test_the_key_of_a_query_is_an_integer(sqlite):
     filled(sqlite, TABLES["text"])
     query = SqlQuery("SELECT * FROM rows", "k")
     for given in ((query,), (query, OffsetRange(0, 100))):
-        with pytest.raises(TableMismatched, match="the key of a query is an integer"):
+        with pytest.raises(RunFailure, match="the key of a query is an integer"):
             Alone(SqlReader(**sqlite.settings)).work(*given)

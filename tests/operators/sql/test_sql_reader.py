@@ -13,7 +13,7 @@ from dagkit import InputPort, OutputPort, RowOperator, Until
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
-from dagkit_operators.outage import outage_of
+from dagkit_operators.looks import outage_of
 from dagkit_operators.sql.databases import connected
 from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.outages import at_outage

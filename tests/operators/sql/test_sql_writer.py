@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from dagkit import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Items, Map, SqlWriter
-from dagkit_operators.sql import windows
+from dagkit_operators.sql import writer
 from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
 from tests.operators.ways import chain, files_of_at_most, refused, when
@@ -151,7 +151,7 @@ def test_a_row_that_a_trigger_refuses_is_named(tmp_path, sqlite, action, key):
 
 
 def test_a_row_that_is_refused_because_of_an_earlier_one_is_named(tmp_path, database, monkeypatch):
-    monkeypatch.setattr(windows, "_ROWS_TOGETHER", 2)
+    monkeypatch.setattr(writer, "_ROWS_TOGETHER", 2)
     database.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT)")
     first, last = [Row(number, "first") for number in range(5)], [Row(7, "last"), Row(8, "last")]
     desk = writing(tmp_path, database, *first, Row(1, "again"), *last, batch_rows=2)

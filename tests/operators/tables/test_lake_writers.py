@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from dagkit import Unavailable, Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators.tables import staged_rows, storage

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dagkit import Batch, Block, Config, Dag
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Alone, CrashAfter, FakeClock
 from dagkit_operators import CsvPartWriter, CsvReader, Items, Map, Record
 from tests.engine.cast import Desk

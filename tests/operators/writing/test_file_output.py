@@ -16,7 +16,7 @@ import pytest
 
 from dagkit import Until
 from dagkit.engine.files import staging
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileOutput, PartWriter

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from dagkit import Config, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
 from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone, CrashAfter, FakeClock
 from dagkit_operators import (

@@ -25,8 +25,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileMetadata, key_of_copy
-from dagkit_operators.writing.slice_writer import CHUNK
-from dagkit_operators.writing.stretches import Stretch, crc32_of_both, joined_with
+from dagkit_operators.writing.slice_writer import CHUNK, Stretch, crc32_of_both, joined_with
 from tests.engine.cast import Desk
 from tests.old_files import aged
 from tests.operators.ways import files_of_at_most, placed, refused

@@ -9,15 +9,15 @@ from click.exceptions import Exit
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path, report_unborn
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.kept_heads import KeptHead, heads_in
 from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.audit.work_audit import Proven
-from dagkit.observers.amounts import counted
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 
 
 @click.command()
