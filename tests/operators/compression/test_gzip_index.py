@@ -15,6 +15,7 @@ import pytest
 from isal import isal_zlib
 
 from dagkit import Block
+from dagkit.errors import RunFailure
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit_operators import (
