@@ -29,14 +29,12 @@ from dagkit.engine.parts.run_state import RunSettings, RunState, Woken
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.points import Probe
-from dagkit.engine.record.driver_process import this_process
 from dagkit.engine.record.journal import refuse_another
 from dagkit.engine.record.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
 from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import RunSnapshot
-from dagkit.engine.record.status_file import StatusFile, refuse_second
-from dagkit.engine.run.claim import claimed
-from dagkit.engine.run.launch_record import LaunchRecord, differences
+from dagkit.engine.record.status_file import StatusFile, refuse_second, this_process
+from dagkit.engine.run.launch_record import LaunchRecord, claimed, differences
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.restart_mark import finish_restart
 from dagkit.engine.worker.protocol import Backend

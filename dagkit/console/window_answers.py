@@ -13,7 +13,7 @@ from dagkit.console.run_folder import NOT_READ, RunFolder, status_of
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.window_pages import Window, block_of, stride, window_at, windows_between
+from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span

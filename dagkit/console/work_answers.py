@@ -9,7 +9,7 @@ from dagkit.console.window_answers import Row, items_of, page
 from dagkit.engine.program.facts import Decided as DecidedOnWork
 from dagkit.engine.program.facts import Scaled, Split
 from dagkit.engine.record.backlogs import Decided
-from dagkit.engine.record.window_pages import Window
+from dagkit.engine.record.history import Window
 from dagkit.engine.record.work_history import lost_in, work_left
 from dagkit.ground.urls import absolute
 from dagkit.runs.inventory.listing import recorded

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from dagkit.dataframes.file_contents import is_divisible, is_parquet, rows_of_lines, rows_of_parquet
 from dagkit.dataframes.source_options import BatchOptions, options_invalid
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.record.history import history
 from dagkit.errors import RunFailure, printable

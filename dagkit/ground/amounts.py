@@ -1,6 +1,6 @@
-"""Amounts as text for people."""
+"""Amounts and tables as text for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 BYTE: Final = "byte"
@@ -18,13 +18,10 @@ def in_bytes(count: float) -> str:
 
 def in_units(amounts: Mapping[str, float]) -> str:
     """Amounts by their unit in readable form: `1.5 MB`, `1,234 offsets`, `1.5 MB and 1 key`; `0 B` for none."""
-    shown = [in_bytes(count) if unit == BYTE else _of_unit(count, unit) for unit, count in sorted(amounts.items())]
+    shown = [
+        in_bytes(count) if unit == BYTE else counted(round(count), unit) for unit, count in sorted(amounts.items())
+    ]
     return " and ".join(shown) or in_bytes(0)
-
-
-def _of_unit(count: float, unit: str) -> str:
-    number = f"{count:,.0f}"
-    return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
 def in_time(seconds: float) -> str:
@@ -38,5 +35,23 @@ def in_time(seconds: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 stage`, `2 stages`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    """`1 stage`, `2,000 stages`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def what_was_written(size: int, files: int) -> str:
+    """The bytes written, and the files that were completed: `1.5 MB written to 2 files`, `nothing written`.
+
+    An earlier launch may have written what a file holds.
+    """
+    if not size:
+        return "nothing written" + (f", {counted(files, 'file')} completed" if files else "")
+    return f"{in_bytes(size)} written" + (f" to {counted(files, 'file')}" if files else "")
+
+
+def aligned(rows: Iterable[Sequence[str]], *, to_right: bool = False) -> str:
+    """Rows as text in columns; `to_right` aligns all but the first of them to the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pad = str.rjust if to_right else str.ljust
+    return "\n".join("  ".join([row[0].ljust(widths[0]), *map(pad, row[1:], widths[1:])]).rstrip() for row in rows)

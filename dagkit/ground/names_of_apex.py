@@ -141,5 +141,8 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
 PROPERTIES: Mapping[str, str] = {"bufferSize": "chunk_size", "overflowBufferSize": "longest_line"}
 """The properties that have the place of those of Apex whose names are unlike."""
 
+NEEDLESS_PROPERTIES = ("recoveryPath", "statePath", "isRecoveryPathRelativeToAppPath", "isStatePathRelativeToAppPath")
+"""Properties of window data managers in Apex: here the ledger keeps what they place."""
+
 FORMER_PROPERTIES: Mapping[str, str] = {"idempotentStorageManager": "window_data_manager"}
 """The properties that Malhar gave another name later. Keys may use both names."""

@@ -78,10 +78,10 @@ _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
 class Prometheus:
-    """An observer that updates all series, in its own registry unless one is given."""
+    """An observer that updates all series, in its own registry."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = registry or CollectorRegistry()
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
         self._app = ""
         self._instruments = {series.name: _instrument(series, self.registry) for series in ALL}
         self._user: dict[str, Gauge] = {}

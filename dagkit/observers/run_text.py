@@ -15,7 +15,7 @@ from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_time, in_units
+from dagkit.ground.amounts import aligned, counted, in_time, in_units, what_was_written
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
@@ -41,7 +41,7 @@ def own_picture(now: RunSnapshot) -> str:
 
 
 def _figures(seen: SeenRun) -> str:
-    return "\n".join([*_summary(seen), "", aligned([_HEADER, *map(_row, seen.snapshot.operators)])])
+    return "\n".join([*_summary(seen), "", aligned([_HEADER, *map(_row, seen.snapshot.operators)], to_right=True)])
 
 
 def _restarted(now: RunSnapshot) -> str:
@@ -170,22 +170,8 @@ def figures_of(now: RunSnapshot) -> str:
         known = "no input found" if not now.waits_for else "no input read"
         return f"no new input since window {now.window}" if now.window else known
     rate = f", {in_units(now.read_per_second)}/s" if now.read_per_second else ""
-    return (
-        f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, "
-        f"{in_bytes(totals.written)} written to {counted(totals.files, 'file')}"
-    )
-
-
-def aligned(rows: list[tuple[str, ...]]) -> str:
-    """Rows as text in columns: the first to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if index == 0 else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    written = what_was_written(totals.written, totals.files)
+    return f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, {written}"
 
 
 def _windows(seen: SeenRun) -> str:

@@ -21,18 +21,16 @@ from dagkit.engine.inputs.watermark_flow import WatermarkFlow
 from dagkit.engine.parts.running_plan import RunningPlan
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.masking import Masking
-from dagkit.engine.program.program import Program
+from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.delays import first_of_delays, restored
-from dagkit.engine.record.history import Entry, application_chain, history, is_named, own_windows
-from dagkit.engine.record.piece_places import place_of
-from dagkit.engine.record.redistribute import redistribute_state, state_by_slot
+from dagkit.engine.record.history import Window, history, is_named, own_windows
+from dagkit.engine.record.redistribute import first_of_delays, redistribute_state, restored, state_by_slot
 from dagkit.engine.record.work_records import work_by_slot
-from dagkit.engine.record.written_file import discovered, stretches
+from dagkit.engine.record.written_file import discovered, place_of, stretches
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent
-from dagkit.engine.worker.protocol import Leaving, WindowTask
+from dagkit.engine.worker.protocol import Attempt, Leaving, WindowTask
 from dagkit.errors import RunFailure, Scene, printable
 from dagkit.ledger import ExecuteTransform, Ledger, Record, Span
 from dagkit.runs.window_again import NotFoundAgain, PastWindow, RunAgain, WindowAgain
@@ -87,7 +85,7 @@ def replayed(compilation: Compilation, ledger: Ledger, place: str, window: int, 
         yield Compared(operator, file, *(each if file is not None else tuple(sorted(each)) for each in rows))
 
 
-def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Entry, Mapping[str, Sequence[Part]]]:
+def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Window, Mapping[str, Sequence[Part]]]:
     """The checkpoint before a window, the window, and the pieces of the files that it and later ones completed."""
     entries = [entry for entry in history(ledger, max(0, window - 1)) if entry.checkpoint.window >= window - 1]
     found = [entry for entry in entries if entry.checkpoint.window >= window]
@@ -102,7 +100,7 @@ def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Entry, Mapping[str
     return before, found[0], by_file(part for entry in found for part in entry.checkpoint.finished)
 
 
-def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Entry, shadow: Path) -> list[Part]:
+def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Window, shadow: Path) -> list[Part]:
     """Run the window and return the pieces that it stages."""
     program, window = plan.program, entry.checkpoint.window
     summary, flow = ProgramSummary.of(program), WatermarkFlow.of(program)
@@ -115,10 +113,11 @@ def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Entry, sh
         state=state_by_slot(program, redistribute_state(program, before.state)),
         committed=window - 1,
         last=entry.checkpoint.drained,
-        home=str(Path.cwd()),
-        application_path=str(shadow),
-        leaves=Leaving.FOUND,  # what the window did of it is in `work`
-        staging=StagingPlace(str(shadow), window, "replay", durable=False, home=str(Path.cwd())),
+        launch=Launch(str(shadow), str(Path.cwd())),
+        attempt=Attempt(
+            StagingPlace(str(shadow), window, "replay", durable=False, home=str(Path.cwd())),
+            leaves=Leaving.FOUND,  # what the window did of it is in `work`
+        ),
         seen={} if flow is None else flow.seen(before.event_times),
     )
     return ReferenceBackend(plan.compilation).run(task).parts
@@ -153,13 +152,10 @@ def _not_again(into: Address, window: int, why: str) -> RunFailure:
     )
 
 
-def _arriving(ledger: Ledger, program: Program, before: Checkpoint, entry: Entry) -> list[Sent]:
+def _arriving(ledger: Ledger, program: Program, before: Checkpoint, entry: Window) -> list[Sent]:
     """The items that input operators sent to the window, and those that delays held."""
-    chain = application_chain(ledger)
-    assert chain is not None, "it holds the window"
     held = restored(program, before.held) if before.window else first_of_delays(program)
-    record = chain.read(entry.block)
-    taken, upto = _taken(chain.before(record, "ExecuteTransform")), _taken(record)
+    taken, upto = _taken(entry.chain.before(entry.record, "ExecuteTransform")), _taken(entry.record)
     roots = {name: ledger.chain(name).dataset_id for name in ledger.names() if name in program.sources}
     discoveries = [
         discovery

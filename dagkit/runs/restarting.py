@@ -19,11 +19,10 @@ from dagkit.engine.files.publish import FINISHED
 from dagkit.engine.files.regions import is_region_path
 from dagkit.engine.files.staging import Part, by_file
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.driver_process import this_process
-from dagkit.engine.record.history import Entry, application_chain, history, newest_checkpoint
-from dagkit.engine.record.piece_places import PiecePlace, place_of
+from dagkit.engine.record.history import Window, application_chain, history, newest_checkpoint
 from dagkit.engine.record.snapshot import RunSnapshot, bytes_of
-from dagkit.engine.record.status_file import STATUS, refuse_second
+from dagkit.engine.record.status_file import STATUS, refuse_second, this_process
+from dagkit.engine.record.written_file import PiecePlace, place_of
 from dagkit.engine.run.launch_record import LAUNCHED, kept_place
 from dagkit.engine.run.restart_mark import (
     RestartMark,
@@ -173,7 +172,7 @@ class Restart:
         )
 
 
-def _from(ledger: Ledger, window: int) -> Iterator[Entry]:
+def _from(ledger: Ledger, window: int) -> Iterator[Window]:
     """The windows from this one on. A window's block has a higher number than the window."""
     return (entry for entry in history(ledger, window) if entry.checkpoint.window >= window)
 

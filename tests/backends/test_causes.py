@@ -7,8 +7,7 @@ import pytest
 
 from dagkit import InputPort, Operator
 from dagkit.backends.spark import SparkBackend
-from dagkit.backends.spark.failures.causes import LONGEST, Cause, cause_in
-from dagkit.backends.spark.failures.spark_errors import spark_errors
+from dagkit.backends.spark.failures.spark_errors import LONGEST, Cause, cause_in, spark_errors
 from dagkit.engine.program.failures import WindowLost
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.errors import RunFailure

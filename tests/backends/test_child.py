@@ -38,6 +38,7 @@ def raised(error: BaseException) -> NoReturn:
         (lambda: raised(MemoryError("full")), WorkerDied, "with status 1: MemoryError: full"),
         (lambda: raised(SystemExit(3)), WorkerDied, "with status 1: SystemExit: 3"),
         (lambda: ended_by(signal.SIGKILL), WorkerDied, "by SIGKILL"),
+        (lambda: ended_by(signal.SIGSEGV), WorkerDied, "by SIGSEGV: Fatal Python error: Segmentation fault"),
         (lambda: raised(WindowLost("the machine is gone")), WindowLost, "the machine is gone"),
     ],
 )

@@ -172,8 +172,7 @@ class Spread(MetricsAggregator):
 
 
 def test_an_aggregator_makes_the_metrics_of_all_partitions(measure):
-    told = measure(partial(odd_numbers, aggregator=Spread()))
-    assert told[0].metrics["odd"] == {"spread": 1, "window": 1}
+    assert measure(partial(odd_numbers, aggregator=Spread()))[0].metrics["odd"] == {"spread": 1, "window": 1}
 
 
 class Raising(MetricsAggregator):

@@ -99,8 +99,7 @@ def populate(home: Path, *, is_connected: bool = True) -> Callable[[Dag, object]
 
 
 def lines_read(dag: Dag, home: Path) -> LineReader:
-    find = FileSplitterInput(scanner={"files": [str(home / "in")]})
-    return chained(dag, Find=find, Read=LineReader())
+    return chained(dag, Find=FileSplitterInput(scanner={"files": [str(home / "in")]}), Read=LineReader())
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.parts.launch_marker import RUNNING
 from dagkit.engine.parts.requests import Retry, ask
 from dagkit.engine.record.history import history
-from dagkit.engine.work.decided import WorkAside
+from dagkit.engine.record.status_file import RUNNING
+from dagkit.engine.work.aside import WorkAside
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

@@ -144,7 +144,7 @@ def test_packages_that_are_missing_or_of_other_versions_fail_and_are_named_with_
     ("version", "bounds", "fit"),
     [
         *(("2.12.0", ">=2.12,<3", True), ("2.9", ">=2.12,<3", False), ("3.0.1", "<3,>=2.12", False)),
-        *(("2025.2.0", ">=2025.2", True), ("?", ">=2.12", True), ("1.0", "", True)),
+        *(("2025.2", ">=2025.2", True), ("2025.2.0", ">=2025.2", True), ("?", ">=2.12", True), ("1.0", "", True)),
     ],
 )
 def test_versions_are_compared_as_numbers(version, bounds, fit):

@@ -96,11 +96,6 @@ class Counting(SparkBackend):
         return super()._in_job(*given)
 
 
-def idle_workers() -> list[int]:
-    """The Python workers of the session, which the daemon forked."""
-    return [worker for daemon in running(MODULE, os.getpid()) for worker in below(daemon)]
-
-
 class Run:
     def __init__(self, spark: SparkSession, home: Path, slots: int, levels: int = 1) -> None:
         self.spark, self.home, self.slots, self.levels = spark, home, slots, levels
@@ -203,8 +198,9 @@ def test_a_window_whose_worker_is_killed_runs_again(run):
 def test_slots_that_died_between_two_windows_are_replaced(run):
     def kill() -> None:
         before = run.backend.stays
-        for worker in idle_workers():
-            os.kill(worker, signal.SIGKILL)
+        for daemon in running(MODULE, os.getpid()):
+            for worker in below(daemon):
+                os.kill(worker, signal.SIGKILL)
         run.wait_until_no_job_is_active()
         assert run.backend.stays == before
 

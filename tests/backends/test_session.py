@@ -23,7 +23,7 @@ def test_its_java_compiles_once_and_leaves_the_processor_to_the_workers(spark):
 def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr("dagkit.backends.spark.session.CONNECTED_WITHIN_SECONDS", 0.2)
+    monkeypatch.setattr("dagkit.backends.spark.session.session.CONNECTED_WITHIN_SECONDS", 0.2)
     monkeypatch.setenv(PATIENCE, "1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"sc://127.0.0.1:{server.getsockname()[1]}"

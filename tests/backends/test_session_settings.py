@@ -94,8 +94,7 @@ def folder(tmp_path):
 )
 def test_the_users_settings_are_read_from_where_spark_reads_them(folder, arguments, a):
     (folder / "other.conf").write_text("spark.a other\n", encoding="utf-8")
-    environment = {"SPARK_CONF_DIR": str(folder), "PYSPARK_SUBMIT_ARGS": arguments.format(folder)}
-    users = users_settings(environment)
+    users = users_settings({"SPARK_CONF_DIR": str(folder), "PYSPARK_SUBMIT_ARGS": arguments.format(folder)})
     assert users["spark.a"] == a
     assert "not.of.spark" not in users
     assert users.get("spark.ui.enabled") == (None if "other" in arguments else "true")

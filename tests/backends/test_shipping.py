@@ -87,8 +87,7 @@ def author(written):
 
 def read_elsewhere(data: bytes, folder: Path, worker: str = WORKER) -> str:
     (folder / "shipped").write_bytes(data)
-    command = [sys.executable, "-c", worker, str(folder / "shipped")]
-    done = run_program(command, check=False, seconds=120)
+    done = run_program([sys.executable, "-c", worker, str(folder / "shipped")], check=False, seconds=120)
     return done.stdout + done.stderr
 
 
@@ -169,8 +168,7 @@ HELD: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("held", HELD.values(), ids=HELD.keys())
 def test_a_function_in_a_property_takes_its_module_along(written, held):
     written("limits_own", LIMITS)
-    helper = written("helper_own", HELPER)
-    assert found_in(held(helper.is_short)) == ["helper_own", "limits_own"]
+    assert found_in(held(written("helper_own", HELPER).is_short)) == ["helper_own", "limits_own"]
 
 
 LOUD = "def loud(word):\n    return word.upper()\n"

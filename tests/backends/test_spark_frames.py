@@ -183,8 +183,7 @@ def test_columns_come_back_as_they_were(pairs):
 def test_a_constant_keeps_its_type(value):
     both = frames()
     for constant in (value, 1, True, 1.0):  # equal ones must not be taken for each other
-        batch = Batch({"x": Listed(["a", "b"]), "y": Constant(constant, 2)}, Point)
-        ((_, read, _),) = read_again(both, batch)
+        ((_, read, _),) = read_again(both, Batch({"x": Listed(["a", "b"]), "y": Constant(constant, 2)}, Point))
         assert same(list(read.items()), [Point("a", constant), Point("b", constant)])
 
 

@@ -82,5 +82,4 @@ def test_secrets_are_masked(tmp_path):
         script = dag.add_operator("script", Script(looks=((4711,),)))
         script >> dag.add_operator("times", Times(password=str(4711))) >> dag.add_operator("collect", Collect())
 
-    reply = tapped(tmp_path, draw, Machine("reference"), stream="times")
-    assert "4711" not in reply.items[0].item
+    assert "4711" not in tapped(tmp_path, draw, Machine("reference"), stream="times").items[0].item

@@ -24,8 +24,8 @@ from dagkit import (
 from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.parts.reconfiguration import Scaling
 from dagkit.engine.parts.run_state import RunSettings, RunState
+from dagkit.engine.parts.running_plan import Scaling
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.outbox import Arrived

@@ -11,6 +11,7 @@ from dagkit import Operator
 from dagkit.api.attributes import BY_SCOPE
 from dagkit.cli.application.anatomy import anatomy_of
 from dagkit.compiler import STEPS
+from dagkit.ledger import Ledger
 from dagkit.plan import read_plan
 from tests.cli.samples import WORD_COUNT
 
@@ -174,6 +175,8 @@ def test_a_plan_that_cannot_be_read_exits_with_6(dagkit, word_count, write):
     ):
         write("plan.json", text)
         dagkit("diff", "plan.json", word_count).fails(6, said)
+    Ledger.create("never")
+    dagkit("diff", "never", word_count).fails(6, "never has no plan: no launch has recorded one")
 
 
 WEAK = "# weaker\ndt.operator.split.prop.min_length = 2\ndt.operator.count.prop.password = hunter2\nmine = one\n"

@@ -43,8 +43,7 @@ def _sent(partitions, receivers, limit=None, single=None, into=None):
     ("a mirror needs none", sketch("s>a*2 a=>b"), 0, 0),
 )
 def test_how_many_unifiers(dag, inner, last):
-    unifiers = _unifiers(dag)
-    assert [u.serves is None for u in unifiers] == [True] * inner + [False] * last
+    assert [u.serves is None for u in _unifiers(dag)] == [True] * inner + [False] * last
 
 
 def test_a_cascade_reads_partitions_then_unifiers():

@@ -34,8 +34,7 @@ class Looking(InputOperator):
 
 def _told(operator, **properties):
     """The one fault of an operator called `range`, whose properties stand on the lines of a file."""
-    keys = {f"dt.operator.range.prop.{name}": value for name, value in properties.items()}
-    lines = enumerate(keys.items(), 1)
+    lines = enumerate({f"dt.operator.range.prop.{name}": value for name, value in properties.items()}.items(), 1)
     entries = [Entry(key, value, Origin(Source.FILE, Where("site.xml", line), key)) for line, (key, value) in lines]
     (fault,) = faults(lambda dag, conf: dag.add_operator("range", operator), Config(entries))
     return fault

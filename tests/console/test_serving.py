@@ -64,17 +64,12 @@ def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark():
     assert {fill for fill in fills if f'[fill="{fill}"]' not in style} == set()
 
 
-def opened(url):
-    """Open the page as a browser does; return the URL."""
-    assert Served(url).request(f"/?{urlsplit(url).query}", {}).status == 200
-    return url
-
-
 def test_a_console_has_the_address_of_the_last_one_that_a_browser_opened(tmp_path):
     folder, kept = RunFolder(str(tmp_path)), tmp_path / "console.json"
     with serving.Console(folder).served() as url:
         assert not kept.exists()
-        first = opened(url)
+        first = url
+        assert Served(url).request(f"/?{urlsplit(url).query}", {}).status == 200, "as a browser opens the page"
     assert kept.stat().st_mode & 0o777 == 0o600
     with serving.Console(folder).served() as url:
         assert url == first

@@ -49,10 +49,10 @@ from dagkit.engine.parts.requests import (
     reply_to,
 )
 from dagkit.engine.program.address import Address
-from dagkit.engine.record.driver_process import this_process
 from dagkit.engine.record.snapshot import RunSnapshot, bytes_of, document_in
+from dagkit.engine.record.status_file import this_process
 from dagkit.engine.run.launch_record import LaunchRecord
-from dagkit.engine.worker.board_messages import Hello, Idle, line_of, message_in
+from dagkit.engine.work.handover import Hello, Idle, line_of, message_in
 from dagkit.errors import RUN_CODES, RunFailure
 from dagkit.ground.patterns import groups_of, is_whole
 from dagkit.ground.urls import absolute, as_text, is_url

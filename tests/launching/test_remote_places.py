@@ -11,7 +11,7 @@ from pyarrow.fs import FileSelector
 from apps.line_filter.app import LineFilter
 from dagkit.cli import main
 from dagkit.conf.sources.sources import Sources, load
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import folder_at
 from dagkit.engine.record.run_events import Committed, Observer
 from dagkit.errors import DagkitError
 from dagkit.ground.urls import below, resolved

@@ -15,7 +15,7 @@ import pytest
 
 from dagkit import Config, Dag
 from dagkit.cli.operating.run_views import seen_at
-from dagkit.engine.files import compact
+from dagkit.engine.files import publish as compact
 from dagkit.engine.record.run_events import Observer, Resumed, RunEvent
 from dagkit.engine.run.launch_record import keep_aside
 from dagkit.engine.run.restart_mark import WITHDRAWN, RestartMark, finish_restart, made_beside

@@ -103,8 +103,7 @@ def test_verify_reports_valid_chains_and_unread_bytes_unless_it_asks_for_every_b
 def test_verify_names_the_chain_and_the_block(run, here):
     path = here.store.root / here.root.log.block_key(2)
     path.write_bytes(path.read_bytes().replace(b"a.txt", b"b.txt"))
-    answer = run("verify", "PATH", code=1)
-    assert f"{SPLITTER}: block 2:" in answer.stderr
+    assert f"{SPLITTER}: block 2:" in run("verify", "PATH", code=1).stderr
     document = json.loads(run("verify", "PATH", "--json", code=1).stdout)
     assert [(c["chain"], c["well"]) for c in document["chains"]] == [(SPLITTER, False), (APPLICATION, False)]
     assert document["chains"][0]["faults"][0]["block"] == 2

@@ -3,6 +3,7 @@
 import pytest
 
 from dagkit.plan import diff, fingerprint, model
+from tests.cases import cases
 from tests.plan.plans import cut, operator, plan, stage, stream, unifier
 
 READ = operator("read", model.Role.INPUT)
@@ -198,15 +199,12 @@ def test_a_stream_and_its_operator_can_both_be_called_otherwise():
 ORDERED, REVERSED = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (plan(), plan()),
-        (plan(), _keep(why=model.Why(source="code", text="another origin"))),
-        (plan(), plan(cuts=(cut("read", "keep", reason="in other words"),))),
-        (_keep(properties=ORDERED), _keep(properties=REVERSED)),
-    ],
-    ids=["nothing", "who decided", "the words of a reason", "the order of a mapping"],
+@cases(
+    "old, new",
+    ("nothing", plan(), plan()),
+    ("who decided", plan(), _keep(why=model.Why(source="code", text="another origin"))),
+    ("the words of a reason", plan(), plan(cuts=(cut("read", "keep", reason="in other words"),))),
+    ("the order of a mapping", _keep(properties=ORDERED), _keep(properties=REVERSED)),
 )
 def test_what_only_explains_is_no_change(old, new):
     assert diff(old, new) == []

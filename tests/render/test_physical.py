@@ -45,8 +45,7 @@ def test_each_of_n_partitions_shows_its_keys_and_has_a_unifier_that_reads_all_m(
 
 
 def test_more_lines_than_an_eye_can_follow_become_one_with_its_counts():
-    picture = physical(samples.m_by_n_plan(6, 6))
-    head = next(head for wire, _, head in picture.edges() if wire.stream == "words")
+    head = next(head for wire, _, head in physical(samples.m_by_n_plan(6, 6)).edges() if wire.stream == "words")
     assert (head.lines, head.notes[-1]) == ((), "6 × 6")  # noqa: RUF001 - the sign that is shown
 
 

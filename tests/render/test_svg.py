@@ -104,7 +104,6 @@ def test_any_names_can_be_drawn(names):
     above, *below = (dag.add_operator(name, samples.Merge()) for name in names)
     dag.add_stream(names[0], above.merged, *(merge.left for merge in below))
     graph = samples.graph(dag, names[-1])
-    drawing = svg(logical(graph))
-    groups = ET.fromstring(drawing).iter(f"{NAMESPACE}g")  # noqa: S314 - our own SVG
+    groups = ET.fromstring(svg(logical(graph))).iter(f"{NAMESPACE}g")  # noqa: S314 - our own SVG
     boxes = [g.get("data-name", "") for g in groups if g.get("class", "").startswith("box ")]
     assert sorted(boxes) == sorted(plain(node.name) for node in graph.nodes)

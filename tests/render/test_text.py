@@ -101,8 +101,7 @@ def test_every_operator_is_named_once_and_every_rail_ends_at_its_inlet_however_l
     for placement in dag.placements:
         assert len(re.findall(rf"● {re.escape(placement.name)}  ", shown)) == 1
         assert shown.count(placement.name) == 1
-    arrows = [line for line in shown.splitlines() if re.match(r"[^●a-z]*>", line)]
-    assert len(arrows) == 9 * (6 + 2)
+    assert len([line for line in shown.splitlines() if re.match(r"[^●a-z]*>", line)]) == 9 * (6 + 2)
 
 
 def test_without_room_for_rails_streams_are_reported_by_number(monkeypatch):

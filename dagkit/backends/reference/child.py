@@ -135,5 +135,7 @@ def _ended(window_id: int, status: int, last_words: str) -> str:
     """How a child ended, with what it wrote at its end."""
     code = os.waitstatus_to_exitcode(status)
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
+    if code == -signal.SIGALRM:
+        how = "since it made no progress in time"
     lines = last_words.rstrip()
     return f"the process of window {window_id} ended {how}{': ' if lines else ''}{lines}"

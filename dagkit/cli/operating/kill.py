@@ -11,7 +11,7 @@ from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.engine.parts.requests import NotRunning
-from dagkit.engine.record.driver_process import presence
+from dagkit.engine.record.status_file import presence
 
 _PAUSE_SECONDS = 0.05
 

@@ -11,11 +11,11 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.engine.run.restart_mark import MADE_BESIDE, unfinished_restart
 from dagkit.errors import printable
+from dagkit.ground.amounts import aligned
 from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import HOME
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import open_store
-from dagkit.observers.run_text import aligned
 
 _HEADER = ("application", "state", "window", "pending", "since", "folder")
 
@@ -39,7 +39,7 @@ def ls(*, folder: str, output: Output) -> None:
     elif not found:
         output.result(f"there is no application in {printable(folder)}")
     else:
-        output.result(aligned([_HEADER, *(_row(place, seen) for place, seen in found)]))
+        output.result(aligned([_HEADER, *(_row(place, seen) for place, seen in found)], to_right=True))
 
 
 def _seen(folder: str) -> Iterator[tuple[str, SeenRun | None]]:

@@ -4,9 +4,8 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from dagkit.engine.record.history import application_chain
+from dagkit.engine.record.history import application_chain, window_at
 from dagkit.engine.record.status_file import LastWindow, SeenRun
-from dagkit.engine.record.window_pages import window_at
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ledger import Ledger
 

@@ -29,7 +29,7 @@ from dagkit.engine.record.run_events import (
 )
 from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units
+from dagkit.ground.amounts import counted, in_bytes, in_units, what_was_written
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
 from dagkit.observers.run_text import (
@@ -141,10 +141,9 @@ class Progress:
         else:
             speed = {unit: count / seconds for unit, count in totals.amounts.items()} if seconds else {}
             rate = f", {in_units(speed)}/s" if speed else ""
-            files = f" to {counted(totals.files, 'file')}" if totals.files or not totals.written else ""
             done = (
-                f"{counted(totals.windows, 'window')}, {in_units(totals.amounts)} read, {in_bytes(totals.written)} "
-                f"written{files} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
+                f"{counted(totals.windows, 'window')}, {in_units(totals.amounts)} read, "
+                f"{what_was_written(totals.written, totals.files)} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
             )
         place = shlex.quote(shown_place(launched.application_path))
         nothing = [

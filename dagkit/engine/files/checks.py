@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dagkit.api.files import output_files
-from dagkit.engine.files.folder import Folder
-from dagkit.engine.files.local_folder import LocalFolder, make_folder
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import Folder, LocalFolder, folder_at, make_folder
 from dagkit.engine.files.pieces import look_at, remedy_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program

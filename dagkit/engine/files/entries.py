@@ -9,7 +9,7 @@ from typing import Any
 
 from dagkit.api.external import external_outputs
 from dagkit.api.operators import Operator
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.pieces import PiecesLost, opened
 from dagkit.engine.files.staging import EXTERNAL, Part, Staging, in_order, serve_files
 from dagkit.engine.program.address import Address

@@ -12,9 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from dagkit.engine.files.folder import Folder
-from dagkit.engine.files.local_folder import LocalFolder
-from dagkit.engine.files.open_folder import folder_at, put_in_place
+from dagkit.engine.files.folders import Folder, LocalFolder, folder_at, put_in_place
 from dagkit.engine.files.pieces import Piece, file_unplaced
 
 _BEING_WRITTEN = "receipts"

@@ -15,11 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
-from dagkit.engine.files.folder import Folder
-from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.pieces import BUFFER_BYTES, remedy_of
+from dagkit.engine.files.folders import Folder, folder_at
+from dagkit.engine.files.pieces import BUFFER_BYTES, Blame, Syncing, remedy_of
 from dagkit.engine.files.regions import Regions, region_path
-from dagkit.engine.files.sync import Blame, Syncing
 from dagkit.engine.program.failures import OperatorFailed, failed_within
 from dagkit.errors import RunFailure, printable, reason_of
 

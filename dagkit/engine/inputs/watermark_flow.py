@@ -13,8 +13,10 @@ from itertools import chain
 
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.work import SplittableOperator, work_port
-from dagkit.engine.inputs.event_times import Estimate, EventTimes, Progress
-from dagkit.engine.inputs.source_watermarks import (
+from dagkit.engine.inputs.event_times import (
+    Estimate,
+    EventTimes,
+    Progress,
     Watermark,
     idle_instants,
     is_idle,
@@ -217,7 +219,8 @@ class _Computation:
     def _of_elements(self, name: str, operator: SplittableOperator[object, object]) -> Watermark:
         port = work_port(operator)
         into, items = Address.of(name, port), self._items.get(name, ())
-        reported = [report.reached[into] for report in self._progress.reports if into in report.reached]
+        done = [report.done[into] for report in self._progress.reports if into in report.done]
+        reported = [each.reached for each in done if each.reached]
         latest = later(self._before.latest.get(name), max((max(each.values()) for each in reported), default=None))
         if latest is not None:
             self._latest[name] = latest

@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from dagkit.api.running import Until
 from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
-from dagkit.engine.parts.in_flight import Arrived, InFlightWindow
+from dagkit.engine.parts.in_flight import InFlightWindow, Queued
 from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Action, Look, Want, Wants
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Checkpoint
@@ -197,7 +196,7 @@ class DriverInputs(RunPart):
         for discovery in mine:
             del self._work[discovery.operator, discovery.seq]
         window.task = replace(window.task, arriving=tuple(delivered(self._run.program, mine)))
-        window.arrived = Arrived(waiting, self._queue.queue.ends())
+        window.queued = Queued(waiting, self._queue.queue.ends())
         self._queue.add(waiting)
 
     def work_in(self, *discoveries: Discovery) -> list[WorkItem]:

@@ -35,7 +35,7 @@ UNSCHEDULED = WindowSchedule({}, 0.0, CostEstimate())
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class Queued:
     """What the discoveries of a window added to the queue."""
 
     work: Sequence[WorkItem] = ()
@@ -108,7 +108,7 @@ class InFlightWindow:
     is_promised: bool = False
     polls: bool = False
     """Whether the window only polls: it is promised after it has found something."""
-    arrived: Arrived = Arrived()
+    queued: Queued = Queued()
     attempts: Attempts = field(default_factory=Attempts)
     put_off: PutOff | None = None
     """Set while no attempt runs, since the next one is to begin later."""

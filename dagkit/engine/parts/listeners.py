@@ -14,12 +14,10 @@ from dagkit.api.attributes import OperatorContext
 from dagkit.api.partitioning import Partitioner
 from dagkit.api.stats import Backlog, BatchedOperatorStats, OperatorStats, PortStats, Response, StatsListener
 from dagkit.compiler.partition import partitioner_of
-from dagkit.engine.parts.reconfiguration import Scaling
-from dagkit.engine.parts.running_plan import RunningPlan
+from dagkit.engine.parts.running_plan import RunningPlan, Scaling
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Scaled
-from dagkit.engine.record.capacity import ReadingSpeed, WindowCosts, capacity_of
-from dagkit.engine.record.statistics import Lately, stats_of
+from dagkit.engine.record.statistics import Lately, ReadingSpeed, WindowCosts, capacity_of, stats_of
 from dagkit.engine.work.split import NO_BACKLOG
 from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.graph import Node

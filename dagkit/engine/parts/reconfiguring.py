@@ -10,20 +10,19 @@ from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.listeners import StatsListeners
 from dagkit.engine.parts.operator_state import OperatorState
 from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.reconfiguration import (
+from dagkit.engine.parts.requests import GiveUp, OnWork, Refused, Reply, RequestInbox, Retry, StopRun, TapStream
+from dagkit.engine.parts.run_part import Action, Change, EndedWindow, Look, RunPart, Saved, Sleep, Start, Want, Wants
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.running_plan import (
     Forgetting,
     PendingChange,
+    RunningPlan,
     Scaling,
     WorkRequest,
     change_of,
     count_fact,
 )
-from dagkit.engine.parts.requests import GiveUp, OnWork, Refused, Reply, RequestInbox, Retry, StopRun, TapStream
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.running_plan import RunningPlan
 from dagkit.engine.parts.taps import Taps
-from dagkit.engine.parts.wants import Action, Change, Look, Sleep, Start, Want, Wants
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Changed, Decided, Fact, Scaled
 from dagkit.engine.program.failures import OperatorFailed

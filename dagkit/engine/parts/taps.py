@@ -13,8 +13,8 @@ from dagkit.engine.parts.requests import Refused, Reply, Request, RequestInbox, 
 from dagkit.engine.parts.run_part import EndedWindow, RunPart
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.worker.binding import Tapping
 from dagkit.engine.worker.protocol import Sample, Tap
-from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
 from dagkit.graph import Graph
 from dagkit.ledger import StoreError

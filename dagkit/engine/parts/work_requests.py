@@ -15,7 +15,7 @@ from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.program.facts import Decided, Decision
 from dagkit.engine.record.history import is_named
 from dagkit.engine.record.whole_files import is_among
-from dagkit.engine.work.decided import WorkAside, decided_of
+from dagkit.engine.work.aside import WorkAside, decided_of
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
 from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY

@@ -91,7 +91,7 @@ def noting_item(operator: str, call: Callable[[Any], T]) -> Callable[[Any], T]:
 
 
 def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch[Any]], None]:
-    """Return `take` as an entrance. If it fails, each item is sent again alone, to find the record."""
+    """Return `take` as an entrance. If it fails, parts of it are sent again, to find the record."""
 
     def take_or_note(batch: Batch[Any]) -> None:
         try:
@@ -113,11 +113,11 @@ def found_by_sender() -> Iterator[None]:
 
     It calls `failing_among`, then `find_record`.
     """
-    _sender.finds = True
+    before, _sender.finds = _sender.finds, True
     try:
         yield
     finally:
-        _sender.finds = False
+        _sender.finds = before
 
 
 def find_record(error: Exception) -> None:
@@ -134,28 +134,51 @@ def find_record(error: Exception) -> None:
 def _failing_record(batch: Batch[Any], take: Callable[[Batch[Any]], None], error: Exception) -> Iterable[Any]:
     if isinstance(error, RunFailure) and not error.caused_by_author:  # dagkit failed, whatever the record is
         return ()
-    failing = failing_among(len(batch), lambda index: take(batch.sliced(index, 1)), error)
+    failing = failing_among(len(batch), lambda part: take(sliced(batch, part)), error)
     return () if failing is None else list(batch.sliced(failing, 1).items())
 
 
-def failing_among(count: int, send: Callable[[int], object], first: Exception) -> int | None:
+def sliced(batch: Batch[Any], part: slice) -> Batch[Any]:
+    """A part of a batch."""
+    return batch.sliced(part.start, part.stop - part.start)
+
+
+def failing_among(count: int, send: Callable[[slice], object], first: Exception) -> int | None:
     """Return the index of the item that raises the same error as `first`, or None.
 
-    The attempt is lost already, so each of several items is sent again alone. An operator with state may fail
-    differently on an item that it has seen before.
+    The attempt is lost already, so halves of the items are sent again until one item is left. These are few calls, as a
+    call may cost much more than an item. An operator with state may fail differently on an item that it has seen
+    before.
     """
     if count == 1:
         return 0
-    for index in range(count):
-        try:
-            with muted():
-                send(index)
-        except Exception as error:  # noqa: BLE001 - the first error goes on
-            if (type(error), str(error)) == (type(first), str(first)):
-                first.__dict__[_TRIES] = tries_of(first) + tries_of(error)
-                for record in record_of(error):
-                    first.__dict__[_RECORD] = record
-                return index
+    start, stop, last = 0, count, None
+    tries = tries_of(first)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        error = _same_error(send, slice(start, middle), first)
+        if error is None:
+            start, last = middle, None
+        else:
+            stop, last, tries = middle, error, tries + 1
+    if last is None:
+        last, tries = _same_error(send, slice(start, stop), first), tries + 1
+    if last is None:
+        return None
+    find_record(last)
+    first.__dict__[_TRIES] = tries - 1 + tries_of(last)
+    for record in record_of(last):
+        first.__dict__[_RECORD] = record
+    return start
+
+
+def _same_error(send: Callable[[slice], object], part: slice, first: Exception) -> Exception | None:
+    """Send a part of the items. Return what it raises if that is the same error as `first`."""
+    try:
+        with muted(), found_by_sender():
+            send(part)
+    except Exception as error:  # noqa: BLE001 - the first error goes on
+        return error if (type(error), str(error)) == (type(first), str(first)) else None
     return None
 
 

@@ -15,7 +15,7 @@ from dagkit.schema.batch import Batch
 
 _MOST_OF_A_RECORD = 160
 """Characters."""
-_WHY_AGAIN = "a batch that fails is sent again item by item, to find the record"
+_WHY_AGAIN = "a batch that fails is sent again in parts, to find the record"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dagkit.api.secrets import MASK, secrets_in
+from dagkit.engine.program.operator_output import LogPlace, SlotOutput
 from dagkit.engine.program.program import Program
 from dagkit.errors import DagkitError
 
@@ -100,6 +101,15 @@ class Masking:
         if is_dataclass(value) and not isinstance(value, type):
             return replace(value, **{one.name: self._hidden(getattr(value, one.name)) for one in fields(value)})
         return value
+
+
+def masked_output(
+    log: LogPlace | None, program: Program, window_id: int, operators: Mapping[int, str], *, takes_records: bool = True
+) -> SlotOutput | None:
+    """The output of a slot, with the names of its operators by their identity; None if there is no log for it."""
+    if log is None:
+        return None
+    return SlotOutput(log, program.application, window_id, operators, Masking.of(lambda: program).hide, takes_records)
 
 
 def _holders_in(program: Program) -> Iterator[object]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Scaled
-from dagkit.engine.record.history import Entry, history
+from dagkit.engine.record.history import Window, history
 from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ledger import AddData, DatasetKind, Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
@@ -143,7 +143,7 @@ def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> flo
     return total
 
 
-def _made(entries: Iterable[Entry]) -> list[Decided]:
+def _made(entries: Iterable[Window]) -> list[Decided]:
     return [
         Decided(entry.checkpoint.window, fact)
         for entry in entries
@@ -152,7 +152,7 @@ def _made(entries: Iterable[Entry]) -> list[Decided]:
     ]
 
 
-def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
+def _sources_of_others(entries: Iterable[Window], operator: str) -> set[str]:
     """The sources that only other operators were given or had in their queues."""
     seen: dict[str, set[str]] = {}
     for entry in entries:
@@ -165,7 +165,7 @@ def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
     return {source for sources in seen.values() for source in sources} - mine
 
 
-def _found_elsewhere(entries: Iterable[Entry], operator: str) -> Iterator[tuple[datetime, int]]:
+def _found_elsewhere(entries: Iterable[Window], operator: str) -> Iterator[tuple[datetime, int]]:
     """The arrival times and lengths of the elements of an operator that no root chain lists."""
     for entry in entries:
         for work in _work_of(entry, operator):
@@ -174,7 +174,7 @@ def _found_elsewhere(entries: Iterable[Entry], operator: str) -> Iterator[tuple[
                 yield entry.committed, work.folded.positions
 
 
-def _work_of(entry: Entry, operator: str) -> list[InputWork]:
+def _work_of(entry: Window, operator: str) -> list[InputWork]:
     return [work for work in entry.checkpoint.work.inputs or () if Address(work.input).operator == operator]
 
 
@@ -205,7 +205,7 @@ def _arrivals(found: Iterable[tuple[datetime, int]], began: datetime) -> tuple[A
 
 def _drained(
     coming: Sequence[tuple[datetime, int]],
-    entries: Iterable[Entry],
+    entries: Iterable[Window],
     operator: str,
     foreign: set[str],
     began: datetime,
@@ -224,7 +224,7 @@ def _drained(
     return tuple(ends)
 
 
-def _read_in(entry: Entry, operator: str, foreign: set[str]) -> int:
+def _read_in(entry: Window, operator: str, foreign: set[str]) -> int:
     """Positions that an operator read in a window."""
     together = sum(length_of(span) for span in entry.checkpoint.work.consumed if span.source not in foreign)
     of_input = _work_of(entry, operator)

@@ -12,9 +12,8 @@ from dagkit.engine.inputs.event_times import EventTimes
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Fact
 from dagkit.engine.record.row_account import RowAccount
-from dagkit.engine.record.stored_checkpoint import CARRIED
-from dagkit.engine.work.decided import WorkAside
-from dagkit.engine.work.search import Search
+from dagkit.engine.record.stored import CARRIED
+from dagkit.engine.work.aside import Search, WorkAside
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Work

@@ -13,10 +13,9 @@ from typing import Any
 from dagkit.engine.files.staging import Part
 from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec
 from dagkit.engine.program.program import Program
-from dagkit.engine.record.additions import StoredState
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.compatibility import operator_renamed
-from dagkit.engine.record.stored_checkpoint import CheckpointReader, StoredCheckpoint, carried_of, parts_of, plain
+from dagkit.engine.record.stored import CheckpointReader, StoredCheckpoint, StoredState, carried_of, parts_of, plain
 from dagkit.engine.work.item import WindowPromise
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import RunFailure, Scene, printable

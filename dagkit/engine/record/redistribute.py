@@ -1,19 +1,25 @@
-"""The state of operators after a window, by slot, and for other partitions or keys: keyed values follow their keys."""
+"""What a window leaves for the next one, also for other partitions or keys: state, and the items of delays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
 from dagkit.api.keyed import saved_keys
+from dagkit.api.operators import DelayOperator
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.engine.program.address import operator_of_state
+from dagkit.engine.program.codec import JsonCodec
+from dagkit.engine.program.entrances import made_by
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.checkpoint import Held
 from dagkit.engine.worker.instances import SavedState
+from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.engine.worker.sliding import together
 from dagkit.errors import RunFailure, Scene
+from dagkit.schema.batch import Batch
 
 State = Mapping[str, tuple[SavedState, ...]]
 """The state of operators: by operator, then by partition."""
@@ -138,3 +144,49 @@ def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotS
             if saved:
                 by_slot.setdefault((level, slot), {})[name] = saved
     return dict(by_slot)
+
+
+def first_of_delays(program: Program) -> list[Sent]:
+    """Return the items that delay operators send in the first window."""
+    sent: list[Sent] = []
+    for stage in program.stages:
+        for name in stage.operators:
+            for slot, operator in enumerate(program.operators[name]):
+                if isinstance(operator, DelayOperator):
+                    outbox = Outbox(slot)
+                    first = list(operator.first_window())
+                    for target in stage.targets.get((name, "output"), ()):
+                        outbox.channel(target).batch(Batch.of(first))
+                    sent += outbox.rest()
+    return sent
+
+
+def kept(program: Program, sent: Sent) -> Held:
+    """Return the items that a delay holds, in the form of a checkpoint."""
+    target = program.targets[sent.wire]
+    written = JsonCodec(target.address, target.payload)
+    return Held(into=target.address, slot=sent.slot, items=tuple(written.of(item) for item in sent.batch.items()))
+
+
+def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
+    """Return the items that the delays held at the end of the last window."""
+    addresses = {target.address: target for target in program.targets.values()}
+    sent = []
+    for held in helds:
+        target = addresses[held.into]
+        written = JsonCodec(held.into, target.payload)
+        batch = Batch.of([written.back(item) for item in held.items])
+        if target.keys:  # the partitions may have changed: route each item by its key
+            shares = made_by(target.into[0], target.shares(batch, held.slot, 0))
+        elif held.slot < target.slots:
+            shares = iter([(held.slot, batch)])
+        else:
+            raise RunFailure(
+                f"a delay holds items for partition {held.slot + 1} of {held.into}, which now has {target.slots}, and "
+                "the input has no key by which others could take them over",
+                "give the input a key, or start with as many partitions as before",
+                Scene(held.into.operator),
+                code="items-stranded",
+            )
+        sent += [Sent(target.wire, slot, target.level, False, share) for slot, share in shares]
+    return sent

@@ -9,10 +9,9 @@ from dagkit.engine.program.address import operator_of_state
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.compatibility import refuse_renamed, refuse_stranded
-from dagkit.engine.record.delays import restored
 from dagkit.engine.record.history import newest_checkpoint
 from dagkit.engine.record.journal import chain_name, refuse_another, refuse_lost_inputs, stored_in
-from dagkit.engine.record.redistribute import redistribute_state
+from dagkit.engine.record.redistribute import redistribute_state, restored
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import RunFailure
 from dagkit.ledger import DatasetKind, Ledger

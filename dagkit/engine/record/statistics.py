@@ -1,4 +1,4 @@
-"""The statistics of a window for each partition, moving averages over the last windows, and the event for observers."""
+"""The statistics of a window for each partition, moving averages over the last windows, and the capacity of slots."""
 
 import logging
 from collections import deque
@@ -11,12 +11,11 @@ from dagkit.api.attributes import OperatorContext
 from dagkit.api.metrics import MetricsAggregator, aggregated
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.api.stats import OperatorStats, PortStats
+from dagkit.api.stats import Capacity, OperatorStats, PortStats
 from dagkit.api.work import SplittableOperator, unit_of, work_port
-from dagkit.engine.program.facts import Fact
 from dagkit.engine.program.program import Program
-from dagkit.engine.record.run_events import Measured, Queue, StageRun
-from dagkit.engine.worker.protocol import Figures, Report
+from dagkit.engine.record.run_events import StageRun
+from dagkit.engine.worker.protocol import Cores, Figures, Report
 from dagkit.graph import Graph
 from dagkit.ground.amounts import BYTE
 
@@ -150,7 +149,7 @@ def aggregators_of(graph: Graph) -> Mapping[str, MetricsAggregator]:
     return {name: aggregator for name, aggregator in chosen.items() if aggregator is not None}
 
 
-def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
+def stage_runs(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
     """Yield one entry for each report and each stage that it covers."""
     for report in reports:
         by_stage: dict[str, list[str]] = {}
@@ -158,38 +157,26 @@ def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
             by_stage.setdefault(program.stage_of[name].name, []).append(name)
         for stage, operators in by_stage.items():
             assert report.began is not None, "a report with figures has a begin"
-            blocks = {name: ranges for name in operators if (ranges := report.figures[name].stretches)}
+            blocks = {
+                into.operator: done.stretches
+                for into, done in report.done.items()
+                if done.stretches and into.operator in operators
+            }
             yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis, blocks)
 
 
-class Measuring:
-    """The measurements of one run."""
+class AggregatedMetrics:
+    """The metrics of operators in the windows of one run, aggregated over their partitions."""
 
     def __init__(self, aggregators: Mapping[str, MetricsAggregator]) -> None:
         self._aggregators = aggregators
         self._silenced: set[str] = set()
         """Operators whose aggregator raised: their metrics are no longer aggregated."""
 
-    def after(
-        self,
-        program: Program,
-        window_id: int,
-        reports: Iterable[Report],
-        *,
-        found: Mapping[str, Figures],
-        queues: Sequence[Queue],
-        facts: Sequence[Fact],
-        began: datetime,
-        ended: datetime,
-        committed: datetime,
-    ) -> Measured:
-        """Measure a committed window: its work was over at `ended`, and it was in the ledger at `committed`."""
-        reports, waiting = list(reports), {queue.operator: queue.blocks for queue in queues}
-        operators = window_stats(program, window_id, reports, found=found, waiting=waiting, ended=committed)
+    def of(self, program: Program, window_id: int, operators: Mapping[str, Partitions]) -> Mapping[str, Any]:
+        """The metrics of the operators that declare any, from the statistics of their partitions."""
         metrics = {name: self._metrics(program, name, window_id, partitions) for name, partitions in operators.items()}
-        reported = {name: values for name, values in metrics.items() if values}
-        stages = tuple(_stages(program, reports))
-        return Measured(window_id, began, ended, committed, operators, reported, stages, tuple(queues), tuple(facts))
+        return {name: values for name, values in metrics.items() if values}
 
     def _metrics(self, program: Program, name: str, window_id: int, partitions: Partitions) -> Mapping[str, Any]:
         if name in self._silenced:
@@ -201,3 +188,47 @@ class Measuring:
             _logger.exception("the metrics of %s cannot be aggregated, and are no longer reported", name)
             self._silenced.add(name)
             return {}
+
+
+NEWEST = 0.3
+"""The weight of the newest window in a moving average over windows."""
+
+
+@dataclass
+class WindowCosts:
+    """The overhead of the last windows: their duration without the work of their busiest slot."""
+
+    _last: deque[float] = field(default_factory=lambda: deque(maxlen=5))
+
+    def committed(self, whole_millis: float, busiest_millis: float) -> None:
+        """Record a committed window and its whole duration."""
+        self._last.append(max(0.0, whole_millis - busiest_millis))
+
+    @property
+    def least(self) -> float:
+        """The lowest overhead: a run's first window starts workers, and others wait for other load of the machine."""
+        return min(self._last, default=0.0)
+
+
+@dataclass
+class ReadingSpeed:
+    """The reading speed of one busy slot of an operator."""
+
+    per_milli: float | None = None
+    """Positions per millisecond; None before the first read."""
+
+    def read(self, positions: float, busy_millis: float) -> None:
+        """Record the positions that all slots read in one window, and their busy time in total."""
+        if positions and busy_millis:
+            newest = positions / busy_millis
+            self.per_milli = newest if self.per_milli is None else NEWEST * newest + (1 - NEWEST) * self.per_milli
+
+
+def capacity_of(cores: Cores, speed: ReadingSpeed, costs: WindowCosts) -> Capacity:
+    """Return the capacity to work off the backlog of one operator."""
+    return Capacity(
+        cores=cores.now,
+        most_cores=cores.most,
+        positions_per_second=None if speed.per_milli is None else speed.per_milli * 1000,
+        window_millis=costs.least,
+    )

@@ -5,21 +5,82 @@ Its last content is the state in which the run ended, unless its storage does no
 second driver from starting by mistake; what decides between two drivers is the ledger.
 """
 
+import getpass
 import logging
+import os
+import secrets
 import shlex
+import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
 
-from dagkit.engine.record.driver_process import BEAT_SECONDS, Presence, presence
 from dagkit.engine.record.run_events import Draining, Ended, Failed, Resumed, RunEvent, Starting
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.snapshot import RunSnapshot, bytes_of, document_in
+from dagkit.engine.record.snapshot import DriverProcess, RunSnapshot, bytes_of, document_in
 from dagkit.errors import RunFailure
 from dagkit.ledger import StoreError
-from dagkit.ledger.stores import KeyMissing, Store
+from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
+
+BEAT_SECONDS = 5.0
+"""The longest time between two writes of a driver."""
+RECENT = timedelta(seconds=4 * BEAT_SECONDS)
+"""A driver on another host runs if it wrote within this time, by the clocks of both hosts."""
+
+Presence = Literal["over", "here", "gone", "elsewhere", "silent"]
+"""A launch is over; its process runs on this host, or is gone; it writes from another host, or has fallen silent."""
+
+
+def this_process() -> DriverProcess:
+    """The identity of this process, with the ID of a new launch."""
+    pid = os.getpid()
+    return DriverProcess(
+        launch=secrets.token_hex(8), host=socket.gethostname(), pid=pid, began=_began(pid) or "", user=_user()
+    )
+
+
+def presence(snapshot: RunSnapshot, now: datetime) -> Presence:
+    """Whether the driver of a snapshot runs."""
+    if snapshot.is_over:
+        return "over"
+    driver = snapshot.driver
+    if driver.host == socket.gethostname():
+        return "here" if _began(driver.pid) == driver.began else "gone"
+    return "elsewhere" if abs(now - snapshot.at) <= RECENT else "silent"
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, as the system counts it; None if there is none, or only its exit code is left."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except FileNotFoundError:
+        return None if Path("/proc/self/stat").exists() else _began_by_ps(pid)
+    except OSError:  # it ended while its file was read
+        return None
+    state, began = after_name[0], after_name[19]
+    return None if state in "ZX" else began
+
+
+def _began_by_ps(pid: int) -> str | None:
+    """As `_began`, on systems without `/proc`."""
+    listed = subprocess.run(  # noqa: S603 - a number
+        ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    state, _, began = listed.stdout.strip().partition(" ")
+    return None if not state or state.startswith("Z") else began.strip()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return str(os.getuid())
+
 
 STATUS = "status.json"
 _SECONDS_BETWEEN = 1.0
@@ -181,3 +242,36 @@ class SeenRun:
     def step(self) -> str:
         """The state with the step of a start: `starting (reading the ledger)`."""
         return f"{self.state} ({self.snapshot.step})" if self.runs and self.snapshot.step else self.state
+
+
+RUNNING = "running.json"
+
+
+class LaunchMarker:
+    """An object in the application's folder that exists while a driver runs windows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._is_running = False
+        self.was_killed = False
+        """Whether the launch before this one ended without removing its mark: its process was killed."""
+
+    def begin(self) -> None:
+        """Mark this launch."""
+        try:
+            self._store.create(RUNNING, b"{}\n")
+        except KeyTaken:
+            self.was_killed = True
+        self._is_running = True
+
+    def end(self) -> None:
+        """Remove the mark of this launch. If the store fails, the next launch takes this one for killed, which is safe.
+
+        A launch that did not begin keeps the mark of the launch before it.
+        """
+        if not self._is_running:
+            return
+        try:
+            self._store.delete([RUNNING])
+        except StoreError as error:
+            _log.warning("%s cannot be removed now: %s", RUNNING, error)

@@ -1,12 +1,15 @@
-"""The pieces of one output file, and the work of the windows that wrote them, read from a ledger."""
+"""The pieces of one output file, where they are now, and the work of the windows that wrote them."""
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped
 from dagkit.api.work import is_sourced
+from dagkit.engine.files.folders import folder_at
+from dagkit.engine.files.pieces import look_at, opened
 from dagkit.engine.files.staging import Part, in_order
 from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.program.facts import Split
@@ -111,3 +114,37 @@ def consumed_of(work: Work, into: str, item: WorkItem) -> Iterator[tuple[int, in
         start, end = max(item.start, span.start), min(item.end, OFFSET_INFINITY if span.end is None else span.end)
         if span.source == item.source and not span.shares and start < end:
             yield start, end
+
+
+@dataclass(frozen=True, slots=True)
+class PiecePlace:
+    """The place of a piece: a stretch of a file."""
+
+    part: Part
+    file: str
+    offset: int
+
+    def content(self) -> bytes:
+        """The bytes of the piece."""
+        content = bytearray()
+        with opened(self.file) as source:
+            source.seek(self.offset)
+            while more := source.read(self.part.length - len(content)):
+                content += more
+        return bytes(content)
+
+
+def place_of(part: Part, completed: Mapping[str, Sequence[Part]], application_path: str) -> PiecePlace | None:
+    """Where a piece is, given the pieces of the files that its window and later ones completed.
+
+    None if it was joined with others before, or if the file is not there any more, or was changed.
+    """
+    staged, pieces = folder_at(application_path).path_of(part.part), in_order(completed.get(part.file, ()))
+    there, whole = look_at([staged, part.file])
+    if there is not None and there.length == part.length:
+        return PiecePlace(part, staged, 0)
+    if whole is None or whole.length != sum(piece.length for piece in pieces):
+        return None
+    starts = itertools.accumulate((piece.length for piece in pieces), initial=0)
+    at = next((start for start, piece in zip(starts, pieces, strict=False) if piece.part == part.part), None)
+    return None if at is None else PiecePlace(part, part.file, at)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dagkit.engine.parts.accounts import Accounts
 from dagkit.engine.parts.awaited_servers import AwaitedServers
 from dagkit.engine.parts.discover import DriverInputs
-from dagkit.engine.parts.operator_state import OperatorState
+from dagkit.engine.parts.operator_state import OperatorState, Watermarks
 from dagkit.engine.parts.outputs import Outputs
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.publishing import Publishing
@@ -16,7 +16,6 @@ from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.searching import RecordSearch
 from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.parts.taps import Taps
-from dagkit.engine.parts.watermarks import Watermarks
 from dagkit.engine.parts.work_requests import WorkRequests
 from dagkit.engine.work.item import WorkItem
 

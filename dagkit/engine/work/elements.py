@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dagkit.api.operators import Operator
+from dagkit.api.operators import Operator, main_outlet
+from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator, is_placed, is_sourced, work_port
 from dagkit.engine.program.address import Address, SourceKey
 from dagkit.engine.program.codec import JsonCodec
@@ -70,6 +71,11 @@ class Elements:
         self._takes_offsets = type(operator).restriction_type is OffsetRange
         self._is_sized = type(operator).size is not SplittableOperator.size
         self._knows_earliest = type(operator).earliest is not SplittableOperator.earliest
+
+    @cached_property
+    def outlet(self) -> Outlet[Any] | None:
+        """The main outlet of the operator, to which it sends what it makes of elements."""
+        return main_outlet(self.operator)
 
     @cached_property
     def _written(self) -> JsonCodec:

@@ -12,9 +12,7 @@ from threading import Lock, Thread
 from typing import Final
 
 from dagkit.engine.program.address import Address
-from dagkit.engine.work.handover import SlotStanding, Standing
-from dagkit.engine.worker.board import Ask, Board, Hand, Move
-from dagkit.engine.worker.board_messages import (
+from dagkit.engine.work.handover import (
     LONGEST_LINE,
     Asked,
     BoardPlace,
@@ -25,10 +23,13 @@ from dagkit.engine.worker.board_messages import (
     Idle,
     Message,
     Progressed,
+    SlotStanding,
+    Standing,
     ToSlot,
     line_of,
     message_in,
 )
+from dagkit.engine.worker.board import Ask, Board, Hand, Move
 from dagkit.ground.clock import patient
 
 LONGEST_HELLO: Final = 4096

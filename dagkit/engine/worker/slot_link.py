@@ -9,14 +9,15 @@ from threading import Condition, Thread
 from typing import Final
 
 from dagkit.engine.program.address import Address
-from dagkit.engine.work.handover import Giver, Handover
-from dagkit.engine.worker.board_messages import (
+from dagkit.engine.work.handover import (
     LONGEST_LINE,
     Asked,
     BoardPlace,
     FromSlot,
     Given,
+    Giver,
     Handed,
+    Handover,
     Hello,
     Idle,
     Message,

@@ -1,11 +1,14 @@
 """Ends a worker process that makes no progress, as one does whose operator loops for ever on a record.
 
-A thread looks for progress, and a timer of `faulthandler`, which needs no lock of the interpreter, ends the process: so
-compiled code that never returns is ended, too. The timer writes the tracebacks of all threads first.
+A thread looks for progress, and a timer that needs no lock of the interpreter ends the process: so compiled code that
+never returns is ended, too. The timer writes the tracebacks of all threads first. It is that of `faulthandler`; in a
+forked process, it is the alarm of the system. A fork copies the locks of a timer that the driver has set but not its
+thread, so setting another one would wait for ever.
 """
 
 import faulthandler
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -21,7 +24,9 @@ _report: IO[bytes] | None = None
 
 @contextmanager
 def deaths_reported_to(file: IO[bytes]) -> Iterator[None]:
-    """Write the tracebacks of a process that is ended into a file."""
+    """Write the tracebacks of a forked process that is ended into a file. Its main thread calls this."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it ends the process, after `faulthandler` has written
+    faulthandler.register(signal.SIGALRM, file, all_threads=True, chain=True)
     global _report  # noqa: PLW0603 - the timer belongs to the process, too
     before, _report = _report, file
     try:
@@ -40,7 +45,17 @@ def ended_without_progress(timeout_millis: int | None, progress: Callable[[], Ha
     with report_file() as file:
 
         def start_timer() -> None:
-            faulthandler.dump_traceback_later((LOOKS + 1) * pause, exit=True, file=file)  # one look after the timeout
+            seconds = (LOOKS + 1) * pause  # one look after the timeout
+            if _report is None:
+                faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+            else:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+
+        def cancel_timer() -> None:
+            if _report is None:
+                faulthandler.cancel_dump_traceback_later()
+            else:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
         def look() -> None:
             last = progress()
@@ -58,7 +73,7 @@ def ended_without_progress(timeout_millis: int | None, progress: Callable[[], Ha
         finally:
             over.set()
             thread.join()
-            faulthandler.cancel_dump_traceback_later()
+            cancel_timer()
 
 
 @contextmanager

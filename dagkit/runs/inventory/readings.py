@@ -9,7 +9,7 @@ from typing import Any
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.engine.program.address import Address
-from dagkit.engine.record.history import OwnWindow, is_named, own_windows
+from dagkit.engine.record.history import Window, is_named, own_windows
 from dagkit.ledger import AddData, Chain, DatasetKind, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
@@ -142,7 +142,7 @@ class _Noted:
     left: dict[tuple[str, str], list[Span]] = field(default_factory=dict)
     """What waits, by input and source."""
 
-    def add(self, window: OwnWindow, work: InputWork, written: tuple[str, ...]) -> None:
+    def add(self, window: Window, work: InputWork, written: tuple[str, ...]) -> None:
         """Add what one window did with the file at one input."""
         checkpoint, reader = window.checkpoint, Address(work.input).operator
         listed = (*work.had, *work.settled, *work.pending)

@@ -17,6 +17,7 @@ from dagkit_operators.compression.codec import (
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.filesystem.access import Found, Seekable
+from dagkit_operators.filesystem.snapshot import WITNESS
 
 COMPRESSION = "compression"
 """The fact of a block whose positions are those of its file's content: the codec."""
@@ -25,16 +26,17 @@ FOUND_AGAIN = "found_again"
 """The fact of a block of a file that the splitter finds again if its length differs."""
 
 
-def facts_of(length: int, modified_millis: int, content_length: int | None) -> dict[str, Any]:
-    """The facts of the blocks of a file; with a content length, their positions are those of its content."""
-    if content_length is None:
-        return {"length": length, "modified_millis": modified_millis}
-    return {
-        "length": content_length,
-        "modified_millis": modified_millis,
-        "file_length": length,
-        COMPRESSION: "gzip",
-    }
+def facts_of(length: int, modified_millis: int, content_length: int | None, witness: str = "") -> dict[str, Any]:
+    """The facts of the blocks of a file; with a content length, their positions are those of its content.
+
+    `witness` is that of its first and last bytes, if they are known.
+    """
+    facts = {"length": length, "modified_millis": modified_millis} | ({WITNESS: witness} if witness else {})
+    return (
+        facts
+        if content_length is None
+        else facts | {"length": content_length, "file_length": length, COMPRESSION: "gzip"}
+    )
 
 
 def found_codec(found: Found, compression: Compression, block_size: int) -> Codec | Unread | None:

@@ -266,7 +266,7 @@ def _identity(file: FileIO, path: str) -> str | None:
     status = os.fstat(file.fileno())
     if not status.st_size:
         return None
-    return f"{_number(status)}-{status.st_size}-{_witness(file, status.st_size)}-{_digest(os.fsencode(path))}"
+    return f"{_number(status)}-{status.st_size}-{witness_of(file, status.st_size)}-{_digest(os.fsencode(path))}"
 
 
 def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
@@ -277,7 +277,7 @@ def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
     status = os.fstat(file.fileno())
     # older ledgers hold neither devices nor names; a file with its old name matches even if the device number changed
     is_there = name in ([], [_digest(os.fsencode(path))]) or number == _number(status)
-    return is_there and _inode(identity) == f"{status.st_ino:x}" and _witness(file, int(length)) == witness
+    return is_there and _inode(identity) == f"{status.st_ino:x}" and witness_of(file, int(length)) == witness
 
 
 def _inode(identity: str) -> str:
@@ -285,13 +285,19 @@ def _inode(identity: str) -> str:
     return identity.partition("-")[0].rpartition(".")[2]
 
 
-def _witness(file: FileIO, length: int) -> str:
+def witness_of(file: FileIO, length: int) -> str:
     """A digest of a file's first bytes, and of the last bytes before `length`.
 
     If the file has become shorter, the digest differs. For a file of at most two edges it covers all bytes.
     """
     end = max(EDGE, length - EDGE)
     return _digest(os.pread(file.fileno(), min(EDGE, length), 0) + os.pread(file.fileno(), max(0, length - end), end))
+
+
+def witness_in(identity: str, length: int) -> str:
+    """The digest of the first and last bytes in the identity of a local file of a length; empty if it has none."""
+    number, *rest = identity.split("-") if not is_url(identity) else ("",)
+    return rest[1] if number and rest and rest[0] == str(length) else ""
 
 
 def _digest(content: bytes) -> str:

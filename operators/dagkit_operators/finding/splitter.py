@@ -3,10 +3,11 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import takewhile
+from os import PathLike
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr
@@ -19,7 +20,7 @@ from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.filesystem.listing import FolderMemory
-from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
+from dagkit_operators.filesystem.renames import UNKNOWN, Inode, KnownInodes, inode_of
 from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
@@ -132,6 +133,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """The same as `_added` for `inodes`."""
     _inodes: KnownInodes = PrivateAttr(default_factory=KnownInodes)
     """The inodes in `inodes`."""
+    _inode: Inode = PrivateAttr(default=UNKNOWN)
+    """The inode of the file that was accepted last."""
     _hashes: Hashes = PrivateAttr(default_factory=Hashes)
     """The hashes of the files of the last scan, for receipts."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
@@ -151,6 +154,14 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """Waits for a change until the next scan is due, and returns whether there was one."""
     _began_millis: int = PrivateAttr(default=0)
     """When `emit_tuples` was called last: the time for each file would take longer than what depends on it."""
+
+    def __init__(
+        self, files: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None, /, **properties: Any
+    ) -> None:
+        """Take the files and directories to scan, which are a part of `scanner`, and properties by their names."""
+        if files is not None:
+            properties["scanner"] = dict(files=files, **properties.get("scanner", {}))
+        super().__init__(**properties)
 
     def gives_up(self) -> Iterator[str]:
         if self.window_data_manager == "noop":
@@ -176,7 +187,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             self._inodes,
             now_millis=self._now_millis(),
             path=path,
-            leaves_out=self.leave_out is not None,
+            stops=self.leave_out is None,
+            opens=self.receipts is not None,
         )
 
     def forget(self, path: str, request: str) -> str:
@@ -339,8 +351,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def _scanned(self, is_abandoned: Callable[[], bool]) -> _Scanned:
         """Scan, and forget deleted files once there are too many."""
-        if self._incomplete.waiting:
-            self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
+        if self._incomplete.waiting or self._left_out:
+            self._memory = FolderMemory()  # a file may become complete, or readable, while its folder is unchanged
         self._incomplete.begin_scan()
         self._contents.begin_scan()
         self._hashes.begin_scan()
@@ -380,14 +392,26 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         reads = self.scanner.skip_known_content or self.scanner.reads_content or self.receipts is not None
         new: list[bytes] = []
         for unseen in seen.unseen(there, once=len(self.scanner.files) == 1):
-            ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
-            ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
-            ready = ready if self.receipts is None else self._hashes.examine(ready)
-            new += map(packed, takewhile(lambda _: not is_abandoned(), ready) if reads else ready)
+            if reads:
+                new += map(packed, takewhile(lambda _: not is_abandoned(), self._examined(unseen, now_millis)))
+            else:
+                new += map(packed, self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen)
             if is_abandoned():
                 break
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
+
+    def _examined(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
+        """Those of the new files that are complete, after reading them. Those that cannot be read are left out."""
+        for found in new:
+            ready: Iterable[Found] = [found]
+            examined: list[Found] = []
+            with self.leaving_out(found.path, "and launch again"):
+                ready = self._incomplete.complete(ready, now_millis) if self.scanner.waits else ready
+                ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
+                ready = ready if self.receipts is None else self._hashes.examine(ready)
+                examined = list(ready)
+            yield from examined
 
     def _accepts(self, status: Found) -> bool:
         if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
@@ -400,9 +424,11 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             return self._examines_again()
         if self.receipts is not None and not status.is_directory and self._hashes.of(status) is None:
             return self._examines_again()
-        inode = inode_of(status) if self.scanner.renamed == "skip" else UNKNOWN
-        if inode is None:
+        there = inode_of(status)
+        if there is None:
             return self._examines_again()
+        self._inode = there
+        inode = there if self.scanner.renamed == "skip" else UNKNOWN
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
         if status.path in self._changed:
@@ -429,6 +455,9 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         hashed = self._hashes.of(status)
         assert hashed is not None, "a file is accepted only with its hash"
         return receipt_of(status, hashed, self.receipts, self._launched_in)
+
+    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - it was accepted just now
+        return self._inode.witness
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""

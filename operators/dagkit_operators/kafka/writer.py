@@ -50,7 +50,7 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
-    topic: str = Field(default=..., min_length=1)
+    topic: str = Field(default=..., kw_only=False, min_length=1)
     """The topic, which must exist."""
     key: Callable[[Any], str | bytes | None] | None = None
     """Makes the key of an item; None: that of a KafkaMessage, and none for any other item."""

@@ -49,7 +49,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
 
     url: SecretStr = SecretStr("memory://")
     """The URL of the broker, such as amqp://user:password@host/vhost. The default is a broker in this process."""
-    queue: str = Field(default=..., min_length=1)
+    queue: str = Field(default=..., kw_only=False, min_length=1)
     """The name of the queue, which must exist."""
     most_unacknowledged: PositiveInt = 1000
     """The most messages that the broker delivers before it has the acknowledgement of earlier ones."""

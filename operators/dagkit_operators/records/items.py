@@ -1,8 +1,9 @@
 """Items that are known in advance: names, patterns, initial numbers."""
 
-from typing import Generic
+from collections.abc import Sequence
+from typing import Annotated, Generic
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from typing_extensions import TypeVar
 
 from dagkit import InputOperator, OutputPort, State
@@ -19,7 +20,7 @@ class Items(InputOperator, Generic[T]):
     kind = "items.given/1"
     output = OutputPort[T]()
 
-    items: tuple[T, ...] = Field(default=...)
+    items: Annotated[Sequence[T], AfterValidator(tuple)] = Field(default=..., kw_only=False)
     """The items to send, in this order."""
 
     sent = State(0)
@@ -27,7 +28,7 @@ class Items(InputOperator, Generic[T]):
 
     def known_items(self) -> tuple[T, ...]:
         """The items that this operator sends."""
-        return self.items
+        return tuple(self.items)
 
     def emit_tuples(self) -> None:
         for item in self.items[self.sent : self.sent + MOST]:

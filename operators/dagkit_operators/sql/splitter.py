@@ -30,7 +30,7 @@ class SqlSplitter(SqlClient, InputOperator):
     kind = "sql.splitter/1"
     ranges = OutputPort(SqlRange)
 
-    table: str = ""
+    table: str = Field(default="", kw_only=False)
     """The table to read; the name of a schema and a dot may precede it."""
     query: str = ""
     """A SELECT statement to read, in the place of a table."""

@@ -103,7 +103,7 @@ class SqlWriter(SqlClient, TableWriter[T]):
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
-    table: str = Field(default=..., min_length=1)
+    table: str = Field(default=..., kw_only=False, min_length=1)
     """The table; the name of a schema and a dot may precede it."""
     key: tuple[str, ...] = ()
     """The columns that identify a row, which a unique index has; without them, each record becomes a row."""

@@ -119,7 +119,7 @@ class DeltaWriter(TableWriter[T]):
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
-    uri: str = Field(default=..., min_length=1)
+    uri: str = Field(default=..., kw_only=False, min_length=1)
     """The table: a path, or a URL such as `s3://bucket/table`, without credentials."""
     partition_by: tuple[str, ...] = ()
     """The columns whose values divide a table that is created into folders."""

@@ -130,7 +130,7 @@ class IcebergWriter(TableWriter[T]):
     The values of names such as `s3.secret-access-key`, `token` and `credential` are secret: no message shows them.
     A URL with a user or a query is secret as well.
     """
-    table: str = Field(default=...)
+    table: str = Field(default=..., kw_only=False)
     """The namespace and the name of the table, with dots."""
 
     @field_validator("catalog")

@@ -75,7 +75,7 @@ class FileMerger(Operator):
         incomplete=lambda merger: {*merger.expected, *merger.stretches},
     )
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory that the files are copied to: a path or a URL."""
     overwrite_on_conflict: bool = False
     """Whether a file that was merged before is replaced by one of its name that is found later, as after a change of

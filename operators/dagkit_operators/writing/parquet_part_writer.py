@@ -48,7 +48,7 @@ class ParquetPartWriter(RecordTyped, Generic[T]):
         examples=lambda writer: writer.example_names(),
     )
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}.parquet"
     """The pattern of file names, with the values that it may have in `PartWriter`."""

@@ -73,7 +73,7 @@ class RolledFiles(Operator):
 
     finished_parts = OutputPort(FinishedPart, main=True)
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory that the files are written to: a path or a URL."""
     max_length: PositiveInt | None = None
     """Bytes, before compression, after which a part is finished: its last item goes beyond them. None: no limit."""

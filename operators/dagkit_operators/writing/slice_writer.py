@@ -99,7 +99,7 @@ class FSSliceWriter(Operator):
     written = OutputPort(Stretch)
     files = OutputFiles(lambda writer: writer.file_path, of_blocks=False)
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory in which the copies are to become visible: a path or a URL."""
     checksums: bool = True
     """Whether to compute the CRC-32 of each file."""

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from dagkit.cli.application.finding import place_of
+from tests.cases import cases
 from tests.cli.samples import WORD_COUNT
 
 TWO = WORD_COUNT + "\n\nclass LetterCount(WordCount):\n    pass\n\n\nclass Total(WordCount):\n    name = 'Sum of all'\n"
@@ -85,15 +86,13 @@ def test_for_a_file_without_an_application_the_help_says_what_to_write(dagkit, w
         dagkit("validate", "a:Base").fails(6, help_)
 
 
-@pytest.mark.parametrize(
-    ("name", "chosen"),
-    [
-        pytest.param("WordCount", "WordCount", id="by its class"),
-        pytest.param("Sum of all", "Sum of all", id="by its name"),
-        pytest.param("Total", "Sum of all", id="a class whose name is another"),
-        pytest.param("letter", "LetterCount", id="by a part"),
-        pytest.param("SUM", "Sum of all", id="whatever the case"),
-    ],
+@cases(
+    "name, chosen",
+    ("by its class", "WordCount", "WordCount"),
+    ("by its name", "Sum of all", "Sum of all"),
+    ("a class whose name is another", "Total", "Sum of all"),
+    ("by a part", "letter", "LetterCount"),
+    ("whatever the case", "SUM", "Sum of all"),
 )
 def test_one_of_several_is_chosen(dagkit, write, name, chosen):
     write("two.py", TWO)
@@ -191,8 +190,7 @@ def test_a_file_named_like_a_library_does_not_take_its_place(write, library):
 
 @pytest.mark.slow
 def test_a_file_in_the_folder_that_python_started_in_keeps_its_name(process, word_count):
-    operators = process("plan", word_count, "--json").document["operators"]
-    assert operators[0]["class"] == "word_count.Lines"
+    assert process("plan", word_count, "--json").document["operators"][0]["class"] == "word_count.Lines"
 
 
 DECLARED = """{

@@ -205,8 +205,7 @@ def test_explain_names_blocks_windows_rows_and_outputs(dagkit, launch, files, wr
     assert (first["finder"], first["source"], first["taken_by"], first["pending"]) == ("Splitter", str(path), 1, 0)
     assert first["blocks"] == [{"number": n, "start": 4 * n, "end": 4 * n + 4} for n in range(3)]
     outputs = [f"{out}/{number}" for number in range(3)]
-    read = {"window": 1, "operator": "Reader", "bytes": 12, "rows": 3, "outputs": outputs}
-    assert first["windows"] == [read]
+    assert first["windows"] == [{"window": 1, "operator": "Reader", "bytes": 12, "rows": 3, "outputs": outputs}]
     assert second["source"].startswith(f"{path}@")
     assert [(window["window"], window["bytes"], window["rows"]) for window in second["windows"]] == [(2, 6, 1)]
     lines = dagkit("files", "explain", "place", "in/ä.txt").out.splitlines()
@@ -391,7 +390,7 @@ def test_a_file_waits_until_a_window_has_read_it(dagkit, launch, files, put):
     assert "Splitter  in/a.txt: no window has taken it yet" in ls("ls", "--state", "waiting").out
     explained = ls("explain", "in/a.txt").out.splitlines()
     assert "  no committed window has taken it yet; one that runs may read it" in explained
-    assert "  4 bytes waits" in explained
+    assert "  4 bytes wait" in explained
     files(APP)
     launch()
     assert states(ls("ls", "--json")) == {"a.txt": ("read", ""), "b.txt": ("read", "")}

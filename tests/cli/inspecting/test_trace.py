@@ -216,8 +216,7 @@ def test_a_record_of_a_context_ends_where_it_does(write_bytes, traced, sources_o
     reader, content, records = case
     name = "a.bin.gz" if compress is gzip.compress else "a.bin"
     write_bytes(f"in/{name}", compress(content))
-    decoded = UPPER.replace("text.upper()", "text.decode()")
-    traced(decoded, reader=reader, block=8 if "Fixed" in reader else 100)
+    traced(UPPER.replace("text.upper()", "text.decode()"), reader=reader, block=8 if "Fixed" in reader else 100)
     found = [sources_of(f"{output()}:{line}") for line in range(1, len(records) + 1)]
     assert found == [[(name, start, end, content[start:end].decode())] for start, end in records]
 

@@ -87,8 +87,7 @@ launch(multiplied(), until="once", machine=Machine("reference"), path="app",
        observers=[lambda event: logging.getLogger("mine").warning("late")])
 """
     )
-    answer = process(python=("warns.py",))
-    assert set(answer.err.splitlines()) == {"late"}
+    assert set(process(python=("warns.py",)).err.splitlines()) == {"late"}
 
 
 SENTENCES = {

@@ -17,12 +17,11 @@ from dagkit.cli import main
 from dagkit.cli.group import ALIASES
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.requests import StopRun, ask, reply_to
-from dagkit.engine.record.driver_process import RECENT
 from dagkit.engine.record.history import history, newest_checkpoint
 from dagkit.engine.record.run_events import Started, Working
 from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import RunError
-from dagkit.engine.record.status_file import STATUS, SeenRun, read_status
+from dagkit.engine.record.status_file import RECENT, STATUS, SeenRun, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
@@ -78,6 +77,7 @@ def test_a_running_application_is_shown_and_stopped_and_the_command_waits_for_it
     assert document["driver"]["pid"] == os.getpid()
     shown = dagkit("top", place, "--count", "2", "--every", "0.2", "--json").out
     assert shown.count('"schema": "dagkit.status/1"') == 2
+    dagkit("kill", place).fails(2, "the application runs in this very process")
     answer = dagkit("stop", place)
     running.thread.join(within(30))
     assert answer.out.startswith("Times stopped after window ")
@@ -185,8 +185,7 @@ def test_a_driver_of_another_host_is_not_killed_and_shown_as_silent_if_it_fell_s
         f"process {elsewhere.driver.pid} may be cut off from the folder, and still run on etl-1",
         "help: end it there if it runs, and launch again: the next launch begins again, and no record is lost",
     ]
-    now = elsewhere.model_copy(update={"at": datetime.now(UTC)})
-    store.replace(STATUS, now.model_dump_json().encode())
+    store.replace(STATUS, elsewhere.model_copy(update={"at": datetime.now(UTC)}).model_dump_json().encode())
     dagkit("kill", "app").fails(2, "App runs on etl-1, not on this host, ")
 
 
@@ -196,8 +195,7 @@ def test_the_figures_of_a_run_are_lines_and_a_table():
     working = Working([AT_WORK, replace(AT_WORK, slot=0, fraction=None)], {4: {"byte": 800}})
     for event in (*WINDOW, Started(4, 1, None, {"byte": 1600}), working):
         run(event)
-    seen = SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))
-    lines = picture(seen).splitlines()
+    lines = picture(SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))).splitlines()
     assert lines[1:6] == [
         "window 3 committed 1 min 15 s ago (block 7 of the ledger); window 4 runs for 1 min 15 s",
         "this launch: 1 window, 800 B read, 800 B/s, 80 B written to 1 file",

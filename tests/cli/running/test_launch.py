@@ -114,7 +114,8 @@ def test_a_file_that_only_the_receiver_counted_was_found():
     [
         ({"byte": 1000}, 80, 1, "1.0 kB read, 80 B written to 1 file"),
         ({"byte": 1000}, 80, 0, "1.0 kB read, 80 B written"),
-        ({}, 0, 0, "0 B read, 0 B written to 0 files"),
+        ({"byte": 1000}, 0, 0, "1.0 kB read, nothing written"),
+        ({}, 0, 1, "0 B read, nothing written, 1 file completed"),
         ({"offset": 12345, "byte": 9}, 8, 0, "9 B and 12,345 offsets read, 8 B written"),
     ],
 )
@@ -290,9 +291,8 @@ def test_fields_that_no_type_names_are_warned_of_once_and_counted_in_the_summary
     first = dagkit("launch", "loading.py", "--once", "--reference")
     assert "\nReader: 2 left out (fields_ignored)\n" in first.out
     (warning,) = [message for message in caplog.messages if "does not name" in message]
-    unread = "2 values were not read, since the type of the records does not name their fields:"
-    assert warning.startswith(f"Reader: {unread}")
-    assert "city, zip\n  help: add the fields" in warning
+    unread = "fields were not read, since the type of the records does not name them: city, zip (values: 2)"
+    assert warning.startswith(f"Reader: {unread}\n  help: add the fields")
     assert "2 left out (fields_ignored)" in dagkit("status", "loading.py").out
     assert dagkit("launch", "loading.py", "--once", "--reference", "--json").document["left_out"] == {}
 

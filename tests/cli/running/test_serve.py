@@ -130,8 +130,7 @@ def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder, dagkit, monkeypat
 @pytest.mark.trial
 def test_launches_share_spark_and_nothing_else(folder):
     driver = folder.dagkit("serve", "--foreground", "--cores", "2")
-    ready = next_line(driver, 120)
-    assert ready.startswith(f"warm driver: process {driver.pid}, local[2], waiting")
+    assert next_line(driver, 120).startswith(f"warm driver: process {driver.pid}, local[2], waiting")
     written = []
     for suffix in ("1a", "1b", "2a", "2b"):  # edited code runs, and workers have no state of the last launch
         folder.edited(suffix, suffix, slots=suffix[0])  # with two slots there is an exchange, which Spark SQL runs

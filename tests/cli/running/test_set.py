@@ -24,8 +24,7 @@ def populate_dag(dag: Dag, conf: Config) -> None:
 @contextmanager
 def running(home):
     """An application that runs in its own thread until the block ends."""
-    desk = Desk(home, multiplied(), until=Until.STOPPED)
-    loop = desk.loop()
+    loop = Desk(home, multiplied(), until=Until.STOPPED).loop()
     driver = threading.Thread(target=loop.run)
     driver.start()
     try:

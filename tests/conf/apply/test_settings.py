@@ -7,6 +7,7 @@ from dagkit.api.attributes import DagContext, Locality, OperatorContext
 from dagkit.api.configuration import Config, Origin, Source
 from dagkit.conf.apply.settings import Settings
 from dagkit.errors import Where
+from tests.cases import cases
 from tests.conf.samples import Bean, Feed, Inner, Pipeline, Point, Reader, config, entries, point
 
 
@@ -48,15 +49,13 @@ def test_application_level_properties():
     assert application.scanner.scan_interval_millis == 10000
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        pytest.param({}, "Pipeline", id="as it says itself"),
-        pytest.param({"dt.application.Alias.class": "tests.conf.samples.Pipeline"}, "Alias", id="as an alias says"),
-        pytest.param({"dt.application.Alias.class": "tests.conf.samples:Pipeline"}, "Alias", id="by module and class"),
-        pytest.param({"dt.application.Alias.class": "Pipeline"}, "Alias", id="by class alone"),
-        pytest.param({"dt.application.Alias.class": "Other"}, "Pipeline", id="another's alias"),
-    ],
+@cases(
+    "given, name",
+    ("as it says itself", {}, "Pipeline"),
+    ("as an alias says", {"dt.application.Alias.class": "tests.conf.samples.Pipeline"}, "Alias"),
+    ("by module and class", {"dt.application.Alias.class": "tests.conf.samples:Pipeline"}, "Alias"),
+    ("by class alone", {"dt.application.Alias.class": "Pipeline"}, "Alias"),
+    ("another's alias", {"dt.application.Alias.class": "Other"}, "Pipeline"),
 )
 def test_the_name_of_an_application(given, name):
     """testAppAlias."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dagkit.conf.grammar.property_keys import parse_key
 from dagkit.conf.sources.property_files import read_file, read_properties
 from dagkit.errors import printable
+from tests.cases import cases
 
 SEED = """<?xml version="1.0"?>
 <configuration>
@@ -112,20 +113,18 @@ def test_properties_are_read_with_their_lines_and_a_bare_list_of_them_as_well(fi
     assert told(file("bare.xml", bare)) == [(line, key, "true") for line, key in zip(lines, keys, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("inside", "value"),
-    [
-        pytest.param("<value>a b</value>", "a b", id="text is the value"),
-        pytest.param("<value>\n  a\n</value>", "a", id="blanks and lines around it are not"),
-        pytest.param("<value>a<!-- not this -->b</value>", "ab", id="comments are not"),
-        pytest.param("<value><![CDATA[<b> & c]]></value>", "<b> & c", id="CDATA is text"),
-        pytest.param("<value>&lt;&#233;&gt;</value>", "<é>", id="entities of XML itself are text"),
-        pytest.param("<value> </value>", " ", id="a blank is a value"),
-        pytest.param("<value></value>", None, id="an empty value is none"),
-        pytest.param("<value/>", None, id="an empty element is none"),
-        pytest.param("", None, id="no element is none"),
-        pytest.param("<description>what it is for</description>", None, id="a description is none"),
-    ],
+@cases(
+    "inside, value",
+    ("text is the value", "<value>a b</value>", "a b"),
+    ("blanks and lines around it are not", "<value>\n  a\n</value>", "a"),
+    ("comments are not", "<value>a<!-- not this -->b</value>", "ab"),
+    ("CDATA is text", "<value><![CDATA[<b> & c]]></value>", "<b> & c"),
+    ("entities of XML itself are text", "<value>&lt;&#233;&gt;</value>", "<é>"),
+    ("a blank is a value", "<value> </value>", " "),
+    ("an empty value is none", "<value></value>", None),
+    ("an empty element is none", "<value/>", None),
+    ("no element is none", "", None),
+    ("a description is none", "<description>what it is for</description>", None),
 )
 def test_values_of_xml(file, inside, value):
     text = f"<configuration><property><name>k</name>{inside}</property></configuration>"

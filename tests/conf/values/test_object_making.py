@@ -16,6 +16,7 @@ from dagkit.conf.values.object_making import (
     parse_objects,
     split_list,
 )
+from tests.cases import cases
 from tests.conf.samples import Bean
 
 BEAN = "tests.conf.samples.Bean"
@@ -69,16 +70,14 @@ def test_a_list_of_objects():
     assert made == StatelessPartitioner(3)
 
 
-@pytest.mark.parametrize(
-    ("data", "recipe"),
-    [
-        pytest.param({"@class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),)), id="as Apex dumps it"),
-        pytest.param({"class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),)), id="as plans hold it"),
-        pytest.param({"a.B": {"x": 1}}, Recipe("a.B", None, (("x", 1),)), id="as Apex reads it"),
-        pytest.param({"a.Outer$Inner": {}}, Recipe("a.Outer$Inner"), id="an inner class"),
-        pytest.param({"x": {"y": 1}}, None, id="an object inside is no class"),
-        pytest.param({"x": 1}, None, id="no class at all"),
-    ],
+@cases(
+    "data, recipe",
+    ("as Apex dumps it", {"@class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),))),
+    ("as plans hold it", {"class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),))),
+    ("as Apex reads it", {"a.B": {"x": 1}}, Recipe("a.B", None, (("x", 1),))),
+    ("an inner class", {"a.Outer$Inner": {}}, Recipe("a.Outer$Inner")),
+    ("an object inside is no class", {"x": {"y": 1}}, None),
+    ("no class at all", {"x": 1}, None),
 )
 def test_objects_in_json(data, recipe):
     assert object_in_json(data) == recipe

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.engine.files import compact as gathering
-from dagkit.engine.files.compact import MOST_PIECES, gathered, last_ones
+from dagkit.engine.files import publish as gathering
 from dagkit.engine.files.pieces import PiecesLost
+from dagkit.engine.files.publish import MOST_PIECES, gathered, last_ones
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.program.points import Point
 from dagkit.testing.crashes import CrashAfter

@@ -11,7 +11,7 @@ from dagkit.api.running import Until
 from dagkit.engine.files.entries import CommittedEntries, StagedEntries
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Staging, StagingPlace
-from dagkit.engine.parts.wants import Finish, Sleep, Stop, Want
+from dagkit.engine.parts.run_part import Finish, Sleep, Stop, Want
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.engine.files import staging as staging_module
-from dagkit.engine.files.local_folder import LocalFolder
+from dagkit.engine.files.folders import LocalFolder
 from dagkit.engine.files.publish import (
     is_finished,
     note_finished,

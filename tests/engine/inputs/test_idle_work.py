@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from dagkit.engine.inputs.source_watermarks import Watermark, idle_instants, of_elements
+from dagkit.engine.inputs.event_times import Watermark, idle_instants, of_elements
+from dagkit.engine.parts.pending import renewed
 from dagkit.engine.program.address import Address
-from dagkit.engine.work.drain_policy import renewed
 from dagkit.engine.work.item import WorkItem
 from dagkit.ranges import OFFSET_INFINITY
 

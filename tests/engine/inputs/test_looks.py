@@ -11,7 +11,7 @@ from pydantic import PrivateAttr
 
 from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit.api.running import Context, Until
-from dagkit.engine.parts.wants import Want
+from dagkit.engine.parts.run_part import Want
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.run_events import Committed, Found, RunEvent
 from dagkit.testing import FakeClock

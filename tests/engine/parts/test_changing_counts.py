@@ -27,7 +27,7 @@ from dagkit import (
 )
 from dagkit.api.partitioning import assign_keys
 from dagkit.compiler import compile_application
-from dagkit.engine.parts.reconfiguration import Scaling
+from dagkit.engine.parts.running_plan import Scaling
 from dagkit.engine.program.facts import Scaled
 from dagkit.engine.program.failures import Failure, OperatorFailed
 from dagkit.engine.program.points import Point

@@ -6,7 +6,7 @@ import pytest
 
 from dagkit.api.running import Until
 from dagkit.engine.parts.requests import GiveUp, Request, Retry
-from dagkit.engine.parts.wants import Look
+from dagkit.engine.parts.run_part import Look
 from dagkit.engine.program.facts import Decided
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point

@@ -25,8 +25,8 @@ from dagkit.engine.parts.requests import (
     reply_to,
     withdraw,
 )
+from dagkit.engine.parts.run_part import Change
 from dagkit.engine.parts.taps import Taps
-from dagkit.engine.parts.wants import Change
 from dagkit.engine.program.facts import Changed, Scaled
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from dagkit.engine.record.driver_process import this_process
 from dagkit.engine.record.snapshot import RunSnapshot
+from dagkit.engine.record.status_file import this_process
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.engine.program.points import Point
-from dagkit.engine.record import additions
-from dagkit.engine.record.additions import EARLIER, StoredState
+from dagkit.engine.record import stored as additions
+from dagkit.engine.record.stored import EARLIER_TEXTS, StoredState
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, files_given, lines_through_filter, some_lines
 
@@ -45,7 +45,7 @@ def test_only_what_was_added_is_stored_and_short_parts_are_joined():
     assert list(map(json.loads, documents)) == [
         {"known": "ab", "count": 1},
         {"known": "abcd", "count": 2},
-        {"known": "ef", "count": 3, EARLIER: {"known": [[4, 4]]}},
+        {"known": "ef", "count": 3, EARLIER_TEXTS: {"known": [[4, 4]]}},
         {"known": "abcdefgh", "count": 4},
     ]
 
@@ -92,7 +92,7 @@ def test_a_text_that_did_not_grow_costs_nothing():
 def test_a_state_that_was_stored_whole_is_not_written_again():
     """As an earlier release stored it."""
     before, state = StoredState.read({"known": "x" * 10**6}, 7, lambda seq: {})[0], {"known": "x" * 10**6 + "y"}
-    assert before.after(state, 8)[1] == {"known": "y", EARLIER: {"known": [[7, 10**6]]}}
+    assert before.after(state, 8)[1] == {"known": "y", EARLIER_TEXTS: {"known": [[7, 10**6]]}}
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from dagkit import Dag, InputPort, KeyedState, Operator, OutputPort, PortContext
 from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
 from dagkit.engine.files.staging import Part
-from dagkit.engine.parts.in_flight import Arrived, InFlightWindow
+from dagkit.engine.parts.in_flight import InFlightWindow, Queued
 from dagkit.engine.parts.pending import waiting_after
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
@@ -172,7 +172,7 @@ IN_FLIGHT = program_of(compile_application(chain(ranges=Ranges(), digits=Digits(
 def test_what_the_older_window_left_of_a_block_waits_though_a_younger_one_has_its_number(younger):
     left, given = (waiting(0, *bounds, into=TARGET) for bounds in ((3, 10), (10, 20)))
     allocated = [waiting(0, *bounds, into=TARGET) for bounds in younger]
-    window = InFlightWindow(WindowTask(2), LONG_AGO, is_alone=False, arrived=Arrived([given]))
+    window = InFlightWindow(WindowTask(2), LONG_AGO, is_alone=False, queued=Queued([given]))
     window.schedule = WindowSchedule({TARGET: [allocated]}, 1.0, CostEstimate())
     waits = waiting_after([left], Waiting(), [window])
     assert [(each.start, each.end) for each in waits] == [(3, 10)]

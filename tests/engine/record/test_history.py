@@ -10,7 +10,7 @@ from dagkit.engine.files.staging import Part
 from dagkit.engine.program.facts import Scaled, Split
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import history, is_named
-from dagkit.engine.record.piece_places import place_of
+from dagkit.engine.record.written_file import place_of
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from tests.engine.cast import lines_through_filter

@@ -6,7 +6,7 @@ import pytest
 
 from dagkit.api.running import Until
 from dagkit.engine.program.points import Point
-from dagkit.engine.record import stored_checkpoint, work_records
+from dagkit.engine.record import stored, work_records
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import history
 from dagkit.engine.work import queue, waiting
@@ -23,7 +23,7 @@ def much_is_little(monkeypatch):
     monkeypatch.setattr(work_records, "LISTED", 5)
     monkeypatch.setattr(waiting, "PACKED", 4)
     monkeypatch.setattr(queue, "MOST_AT_FRONT", 6)
-    monkeypatch.setattr(stored_checkpoint, "SHORT", 0)
+    monkeypatch.setattr(stored, "SHORT", 0)
 
 
 def checkpoints(desk: Desk) -> list[Checkpoint]:

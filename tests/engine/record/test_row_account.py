@@ -9,8 +9,8 @@ import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, Rows, SplittableOperator, State
 from dagkit.api.operators import rows_of
+from dagkit.engine.record.history import WindowRows, refuse_unbalanced, row_history
 from dagkit.engine.record.row_account import OperatorRows, RowsUnbalanced, StreamRows
-from dagkit.engine.record.row_history import WindowRows, refuse_unbalanced, row_history
 from dagkit.ledger import Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import Filter, FlatMap, Map

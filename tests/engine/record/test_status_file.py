@@ -11,10 +11,17 @@ from pathlib import Path
 import pytest
 
 from dagkit.compiler import compile_application
-from dagkit.engine.record.driver_process import RECENT, presence, this_process
 from dagkit.engine.record.run_events import Ended, Resumed
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.status_file import STATUS, StatusFile, read_status, refuse_second
+from dagkit.engine.record.status_file import (
+    RECENT,
+    STATUS,
+    StatusFile,
+    presence,
+    read_status,
+    refuse_second,
+    this_process,
+)
 from dagkit.errors import RunFailure
 from dagkit.ledger.stores import MemoryStore
 from tests.engine.cast import numbers_collected
@@ -141,7 +148,7 @@ def test_a_driver_is_present(driver, state, seconds, found):
 
 
 def test_a_killed_process_is_gone_also_before_its_parent_asks_for_it():
-    program = "import sys; from dagkit.engine.record.driver_process import this_process as t; "
+    program = "import sys; from dagkit.engine.record.status_file import this_process as t; "
     child = subprocess.Popen(  # noqa: S603 - this very Python
         [sys.executable, "-c", program + "print(t().began, flush=True); sys.stdin.read()"],
         stdin=subprocess.PIPE,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.engine.program.points import Point
-from dagkit.engine.record import stored_checkpoint
+from dagkit.engine.record import stored as stored_checkpoint
 from dagkit.engine.record.history import history
-from dagkit.engine.record.stored_checkpoint import (
+from dagkit.engine.record.stored import (
     CheckpointReader,
     StoredCheckpoint,
     carried_of,

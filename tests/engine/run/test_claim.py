@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.record.driver_process import this_process
 from dagkit.engine.record.snapshot import RunSnapshot, bytes_of
-from dagkit.engine.record.status_file import STATUS
-from dagkit.engine.run.claim import claimed
+from dagkit.engine.record.status_file import STATUS, this_process
+from dagkit.engine.run.launch_record import claimed
 from dagkit.errors import RunFailure
 from tests.patience import within
 

@@ -26,8 +26,7 @@ from dagkit.engine.work.restrictions import (
     divided_at,
     intervals,
 )
-from dagkit.engine.work.schedule import Scheduler
-from dagkit.engine.work.window_size import WindowSizer
+from dagkit.engine.work.schedule import Scheduler, WindowSizer
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, OffsetRestrictionTracker, SplitRestriction

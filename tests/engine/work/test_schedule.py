@@ -11,9 +11,8 @@ from dagkit.engine.record.history import history
 from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.schedule import BESIDES, Scheduler
+from dagkit.engine.work.schedule import BESIDES, Scheduler, WindowSizer
 from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, SlotResult, anywhere, split_at_the_end
-from dagkit.engine.work.window_size import WindowSizer
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.scaling.policy import LONGEST_MILLIS
 from dagkit.testing import CrashAfter

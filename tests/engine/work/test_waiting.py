@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.differences import applied
-from dagkit.engine.record.stored_checkpoint import text_of
+from dagkit.engine.record.stored import text_of
 from dagkit.engine.work import queue, waiting
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue

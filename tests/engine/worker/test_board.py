@@ -7,9 +7,18 @@ import pytest
 
 from dagkit import Block
 from dagkit.engine.program.address import Address
-from dagkit.engine.work.handover import LEAST_HANDED_MILLIS, Handover, Standing
+from dagkit.engine.work.handover import (
+    LEAST_HANDED_MILLIS,
+    Given,
+    Handed,
+    Handover,
+    Hello,
+    Progressed,
+    Standing,
+    line_of,
+    message_in,
+)
 from dagkit.engine.worker.board import Ask, Board, Dismiss, Hand
-from dagkit.engine.worker.board_messages import Given, Handed, Hello, Progressed, line_of, message_in
 from tests.engine.items import item_of
 
 HANDOVER = Handover("a", Address("reader.blocks"), 0, ())

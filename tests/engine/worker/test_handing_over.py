@@ -20,10 +20,9 @@ from dagkit.engine.program.facts import Split
 from dagkit.engine.record.history import history
 from dagkit.engine.record.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.work.handover import SlotStanding, Standing
+from dagkit.engine.work.handover import BoardPlace, Hello, Message, SlotStanding, Standing, ToSlot
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker import slot_link
-from dagkit.engine.worker.board_messages import BoardPlace, Hello, Message, ToSlot
 from dagkit.engine.worker.board_server import BoardServer
 from dagkit.engine.worker.slot_link import SlotLink
 from dagkit.ledger import Ledger

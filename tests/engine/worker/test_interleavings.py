@@ -10,18 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit import Block
-from dagkit.engine.parts.handovers import settle_handovers
 from dagkit.engine.program.failures import WindowLost
-from dagkit.engine.record.work_records import unreported
+from dagkit.engine.record.work_records import settle_handovers, unreported
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.handover import Handover, Standing
+from dagkit.engine.work.handover import (
+    Asked,
+    Dismissed,
+    Given,
+    Handed,
+    Handover,
+    Idle,
+    Progressed,
+    Standing,
+    line_of,
+    message_in,
+)
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.board import Ask, Board, Dismiss, Hand, Move
-from dagkit.engine.worker.board_messages import Asked, Dismissed, Given, Handed, Idle, Progressed, line_of, message_in
-from dagkit.engine.worker.protocol import Answer, Report
+from dagkit.engine.worker.protocol import Answer, Report, WorkDone
 from tests.engine.items import item_of
 from tests.examples import examples
 
@@ -90,7 +99,7 @@ class Attempt:
     def report(self) -> Report:
         assert self.has_ended
         return Report(
-            0, self.slot, records={INTO: self.recorder.record()}, gave=tuple(self.gave), took=tuple(self.took)
+            0, self.slot, done={INTO: WorkDone(record=self.recorder.record(), gave=self.gave, took=self.took)}
         )
 
     def _give(self) -> Handover | None:
@@ -203,7 +212,7 @@ def schedule_of(window: Window) -> WindowSchedule:
 
 def done_or_left(answer: Answer) -> list[int]:
     """The positions that are done, and those that are left."""
-    done = [(one.start, one.end) for report in answer.reports for one in report.records[INTO].done]
+    done = [(one.start, one.end) for report in answer.reports for one in report.done[INTO].record.done]
     left = [(item.start, item.end) for item in answer.left]
     return sorted(position for start, end in [*done, *left] for position in range(start, end))
 

@@ -1,5 +1,6 @@
 """A worker whose operator never returns is ended, and one that waits for others is not."""
 
+import faulthandler
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dagkit.engine.worker.protocol import Answer
 from dagkit.engine.worker.slot import SlotRun
 from tests.engine.cast import Desk, Script, chain, one_slot
 from tests.engine.poison_cast import TIMEOUT, Poisoned
+from tests.patience import within
 
 ENDLESS = chain(numbers=Script(looks=((1,),)), poisoned=Poisoned(poison=(1,), way="endless"))
 
@@ -33,8 +35,18 @@ def on_the_reference(home: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [in_a_slot, on_the_reference])
 def test_a_worker_whose_operator_never_returns_is_ended(run, tmp_path):
-    with pytest.raises(WorkerDied, match="Timeout"):
+    with pytest.raises(WorkerDied, match=r"ended since it made no progress in time: (.|\n)* in die"):
         run(tmp_path)
+
+
+@pytest.mark.slow
+def test_it_is_ended_where_the_driver_has_set_a_timer_of_faulthandler_too(tmp_path):
+    faulthandler.dump_traceback_later(within(600))
+    try:
+        with pytest.raises(WorkerDied, match="no progress in time"):
+            on_the_reference(tmp_path)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 SLOTS: list[SlotRun] = []

@@ -104,18 +104,13 @@ def test_files_beside_a_whole_segment_go(packed):
     assert sorted(log.loose()) == [2000, 2001, 2002]
 
 
-def nearly_full() -> Desk:
-    """A chain whose next append fills a run, seen by a session that has appended nothing of it."""
-    return opened(long_chain(SEGMENT_SIZE).store)
-
-
 @pytest.mark.parametrize(
     "damage",
     [lambda line: line[:50], lambda line: line.replace(b"dagkit.block/1", b"dagkit.block/2")],
     ids=["torn", "of the future"],
 )
 def test_a_damaged_block_is_not_sealed_into_a_segment(damage):
-    desk = nearly_full()
+    desk = opened(long_chain(SEGMENT_SIZE).store)  # its next append fills a run, of which it has appended nothing
     log = desk.root.log
     whole = log.line(500)
     desk.store.replace(log.block_key(500), damage(whole))
@@ -246,8 +241,7 @@ def test_a_copy_ends_within_packed_blocks_or_after_them(last):
     chain, store = long_chain(1004).root, MemoryStore()
     Ledger.create(store)
     copy_chain(chain, store, last)
-    ledger = Ledger.open(store)
-    copy = ledger.chain(chain.name)
+    copy = Ledger.open(store).chain(chain.name)
     assert [record.hash for record in copy.records()] == [record.hash for record in chain.records(0, last)]
     assert bool(copy.log.sealed()) is (last >= 1000)
     assert copy.append(copy.plan_next().add_data(watermark=datetime(2100, 1, 1, tzinfo=UTC))).seq == last + 1

@@ -83,8 +83,7 @@ def test_every_exported_block_is_valid_by_the_official_schemas(rich, tmp_path, f
             event = dict(manifest["content"]["event"])
             kinds.add(kind := event.pop("kind"))
             if kind not in TAGGED:
-                older = judge_of("v0.38.0_draft07", kind)
-                assert [e.message for e in older.iter_errors(event)] == [], kind
+                assert [e.message for e in judge_of("v0.38.0_draft07", kind).iter_errors(event)] == [], kind
     assert kinds == {"AddData", "ExecuteTransform", "Seed", "SetDataSchema", "SetTransform"}
 
 

@@ -18,8 +18,7 @@ def a_line() -> bytes:
     """The record of a window with data, a checkpoint and an input."""
     desk = Desk()
     desk.discover((0, 10))
-    record = desk.window(3, consumed=[(0, 10)])
-    return desk.app.log.line(record.seq)
+    return desk.app.log.line(desk.window(3, consumed=[(0, 10)]).seq)
 
 
 LINE = a_line()

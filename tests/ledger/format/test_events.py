@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from dagkit.ledger import EmittedItem, WorkBlock
 from dagkit.ledger.format.events import AddData, ExecuteTransform, ExecuteTransformInput
 from dagkit.ledger.format.recorded_work import block_row
+from tests.cases import cases
 from tests.ledger.desk import STRANGER
 
 AT_MIDNIGHT = datetime(2023, 12, 31, tzinfo=UTC)
@@ -47,19 +48,17 @@ def test_absent_is_left_out_and_never_null():
     assert (quiet.last_offset, "newOffset" in quiet.as_json()) == (109, False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        pytest.param({"newWatermark": "2023-12-31T00:00:00"}, id="a time without a zone"),
-        pytest.param({"prevOffset": -1}, id="a negative offset"),
-        pytest.param({"prevOffset": 2**64}, id="an offset beyond 64 bits"),
-        pytest.param({"prevCheckpoint": "deadbeef"}, id="a hash that is none"),
-        pytest.param({"prevCheckpoint": "f9680c00120" + "ab" * 32}, id="a hash of a kind that dagkit does not make"),
-        pytest.param({"surprise": 1}, id="an unknown field"),
-        pytest.param({"newData": {**a_slice(0, 9), "surprise": 1}}, id="an unknown field deep inside"),
-        pytest.param({"newData": UNHASHED}, id="a slice without its logical hash"),
-        pytest.param({"extra": {"no-domain": 1}}, id="an attribute without a domain"),
-    ],
+    ("a time without a zone", {"newWatermark": "2023-12-31T00:00:00"}),
+    ("a negative offset", {"prevOffset": -1}),
+    ("an offset beyond 64 bits", {"prevOffset": 2**64}),
+    ("a hash that is none", {"prevCheckpoint": "deadbeef"}),
+    ("a hash of a kind that dagkit does not make", {"prevCheckpoint": "f9680c00120" + "ab" * 32}),
+    ("an unknown field", {"surprise": 1}),
+    ("an unknown field deep inside", {"newData": {**a_slice(0, 9), "surprise": 1}}),
+    ("a slice without its logical hash", {"newData": UNHASHED}),
+    ("an attribute without a domain", {"extra": {"no-domain": 1}}),
 )
 def test_what_the_fabric_does_not_know_is_refused(changes):
     with pytest.raises(ValidationError, match="validation error"):

@@ -35,6 +35,7 @@ from dagkit.ledger.rules import DATA, DECLARATIONS, ORDER, Proposal, judge
 from dagkit.ledger.rules.standing import Standing
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import FakeClock
+from tests.cases import cases
 from tests.ledger.desk import STRANGER, Desk, forged, remark
 
 
@@ -284,17 +285,15 @@ INNER, LAST = SqlQueryStep(query="a"), SqlQueryStep(query="b")
 ALIASED = SqlQueryStep(query="a", alias="x")
 
 
-@pytest.mark.parametrize(
-    ("event", "code"),
-    [
-        pytest.param(declared(), "transform-inputless", id="without inputs"),
-        pytest.param(declared("did:odf:a", "did:odf:a"), "input-duplicated", id="with an input twice"),
-        pytest.param(declared("a.name"), "input-unresolved", id="with an input by name"),
-        pytest.param(NAMELESS, "input-unresolved", id="with an input without alias"),
-        pytest.param(declared("did:odf:a", queries=()), "query-malformed", id="without queries"),
-        pytest.param(declared("did:odf:a", queries=(ALIASED,)), "query-malformed", id="the last query has an alias"),
-        pytest.param(declared("did:odf:a", queries=(INNER, LAST)), "query-malformed", id="an inner query has none"),
-    ],
+@cases(
+    "event, code",
+    ("without inputs", declared(), "transform-inputless"),
+    ("with an input twice", declared("did:odf:a", "did:odf:a"), "input-duplicated"),
+    ("with an input by name", declared("a.name"), "input-unresolved"),
+    ("with an input without alias", NAMELESS, "input-unresolved"),
+    ("without queries", declared("did:odf:a", queries=()), "query-malformed"),
+    ("the last query has an alias", declared("did:odf:a", queries=(ALIASED,)), "query-malformed"),
+    ("an inner query has none", declared("did:odf:a", queries=(INNER, LAST)), "query-malformed"),
 )
 def test_a_malformed_transform_is_refused(desk, event, code):
     assert refused(lambda: desk.app.append(event)) == [code]
@@ -309,16 +308,13 @@ def optional(name: str) -> DataField:
     return DataField(name=name, type={"kind": "Option", "inner": "Int64"})
 
 
-@pytest.mark.parametrize(
-    ("event", "code"),
-    [
-        (columns("a", "b"), "schema-unchanged"),
-        (columns("a"), "schema-incompatible"),
-        (columns("a", DataField(name="b", type="String")), "schema-incompatible"),
-        (columns("a", optional("b")), "schema-incompatible"),
-        (columns("a", "b", "c"), "schema-incompatible"),
-    ],
-    ids=["says the same", "drops a column", "retypes one", "makes one optional", "adds one for all"],
+@cases(
+    "event, code",
+    ("says the same", columns("a", "b"), "schema-unchanged"),
+    ("drops a column", columns("a"), "schema-incompatible"),
+    ("retypes one", columns("a", DataField(name="b", type="String")), "schema-incompatible"),
+    ("makes one optional", columns("a", optional("b")), "schema-incompatible"),
+    ("adds one for all", columns("a", "b", "c"), "schema-incompatible"),
 )
 def test_a_schema_that_breaks_with_the_past_is_refused(bare, event, code):
     bare.append(columns("a", "b"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dagkit import Until
-from dagkit.engine.inputs.background import Background
+from dagkit.engine.inputs.driver_input import Background
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileSplitterInput
 from dagkit_operators.filesystem import events

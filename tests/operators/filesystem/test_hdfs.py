@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.pieces import Piece
 from dagkit.ground.urls import below, resolved
 from dagkit_operators import LineReader

@@ -3,6 +3,7 @@
 See also test_apex_cases.py and, for what happens to files, test_file_policy.py.
 """
 
+import hashlib
 import os
 import threading
 import time
@@ -19,7 +20,7 @@ from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
 from dagkit.engine.program.failures import InputRefused
 from dagkit.engine.record.run_events import Committed, Found, RunEvent, Started
-from dagkit.errors import InputUnreadable
+from dagkit.errors import ApplicationFaults, InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, DirectoryScanner, FileMetadata, FileSplitterInput, FixedLengthReader, LineReader
@@ -52,7 +53,8 @@ def test_blocks_lie_end_to_end_and_the_last_says_so(length, size, blocks, tmp_pa
     path = write(tmp_path / "file", "x" * length, at=7)
     now = int(FakeClock().now().timestamp() * 1000)
     described = FileMetadata(str(path), length, 7000, len(blocks), relative_path="file", discovered_millis=now)
-    facts = {"length": length, "modified_millis": 7000, "found_again": True}
+    witness = hashlib.blake2b(b"x" * length, digest_size=8).hexdigest()
+    facts = {"length": length, "modified_millis": 7000, "witness": witness, "found_again": True}
     assert Splitting(path, block_size=size).window() == (
         [described],
         [
@@ -94,7 +96,7 @@ def test_a_huge_file_costs_a_counter(tmp_path):
     split = Splitting(path)
     ends = [block.end >> 20 for _ in range(2) for block in split.window()[1]]
     assert ends == [64 * number for number in range(1, 2001)]
-    assert len(str(split.alone.state)) - len(str(path)) < 400
+    assert len(str(split.alone.state)) - len(str(path)) < 450
 
 
 def test_files_come_in_the_order_of_their_change_then_by_path(tmp_path):
@@ -566,3 +568,12 @@ def test_keys_may_name_the_window_data_manager_as_apex_does(tmp_path, key, text,
 
     compiled = compile_application(graph, Config.of({f"dt.operator.splitter.prop.{key}": text}))
     assert compiled.plan.by_name["splitter"].properties["window_data_manager"] == value
+
+
+@pytest.mark.parametrize("key", ["windowDataManager.recoveryPath", "window_data_manager.state_path"])
+def test_a_key_for_the_place_of_a_window_data_manager_is_answered_with_where_the_ledger_is(tmp_path, key):
+    def graph(dag, conf):
+        dag.add_operator("splitter", FileSplitterInput(scanner=DirectoryScanner(files=str(tmp_path))))
+
+    with pytest.raises(ApplicationFaults, match=r"leave the key out: .* dt\.attr\.APPLICATION_PATH names the folder"):
+        compile_application(graph, Config.of({f"dt.operator.splitter.prop.{key}": "/state"}))

@@ -738,3 +738,36 @@ def test_rows_for_which_the_condition_does_not_hold_are_counted_as_dropped(tmp_p
         alone = Alone(reader_of(context))
         alone.work(block_of(tmp_path, file.getvalue()))
         assert (len(alone.sent()), alone.metrics["records_dropped"]) == (2, 4)
+
+
+@dataclass
+class Town:
+    name: str
+    part_of: "Town | None" = None
+
+
+@dataclass
+class Ride:
+    id: int
+    start: Town
+    stops: list[Town] | None = None
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "not compiled"])
+def test_fields_of_records_within_records_that_no_type_names_are_counted_with_their_paths(
+    compiled, tmp_path, monkeypatch
+):
+    if not compiled:
+        monkeypatch.setattr("dagkit_operators.native.json_members.json_members", lambda: None)
+    rome = {"name": "Rome", "zip": 1, "mayor": None}
+    rows = [
+        {"id": 1, "start": rome, "stops": [rome, {"name": "Ostia"}], "fare": 2},
+        {"id": 2, "start": {"name": "Rome", "part_of": {"name": "Italy", "code": "it"}}},
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reader = Alone(JsonLinesReader(reader_context=JsonLinesContext(record_type=Ride)))
+    reader.work(Block(0, str(path), 0, path.stat().st_size))
+    assert [record.value.start.name for record in reader.sent()] == ["Rome", "Rome"]
+    names = {*reader.metrics["names_ignored"].split(", ")}
+    assert (reader.metrics["fields_ignored"], names) == (3, {"fare", "start.zip", "stops.zip"})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
-from pydantic import BaseModel, ConfigDict, PositiveInt, RootModel
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, RootModel
 
 from dagkit import Batch
 from dagkit.testing import Alone
@@ -113,3 +113,19 @@ def test_fields_that_are_left_out_on_purpose_or_kept_are_not_counted(model, item
     alone = Alone(Validate(model))
     alone.send(item)
     assert (len(alone.sent()), alone.metrics["fields_ignored"]) == (1, 0)
+
+
+class Basket(BaseModel):
+    order: Order
+    more: list[Order] = Field(default=[], alias="other")
+
+
+BASKET = {"order": MORE, "other": [MORE, {"number": 1, "item": "pen"}], "late": True}
+
+
+@pytest.mark.parametrize("item", [BASKET, json.dumps(BASKET), json.dumps(BASKET, indent=1)])
+def test_fields_of_models_within_a_model_are_counted_with_their_paths(item):
+    alone = Alone(Validate(Basket))
+    alone.send(item)
+    names = {*alone.metrics["names_ignored"].split(", ")}
+    assert (alone.metrics["fields_ignored"], names) == (3, {"late", "order.color", "more.color"})

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block
+from dagkit.engine.files.pieces import Syncing
 from dagkit.engine.files.regions import Regions
 from dagkit.engine.files.staging import Staging, StagingPlace
-from dagkit.engine.files.sync import Syncing
 from dagkit.testing import Alone
 from dagkit_operators import (
     FileMerger,

@@ -12,9 +12,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dagkit.backends.spark.failures.causes import cause_of
 from dagkit.backends.spark.failures.jobs import is_connect
-from dagkit.backends.spark.failures.spark_errors import answers, spark_ended
+from dagkit.backends.spark.failures.spark_errors import answers, cause_of, spark_ended
 from dagkit.backends.spark.failures.workers_python import check_python
 from dagkit.backends.spark.session import class_archive
 from dagkit.backends.spark.session.gateway import find_numpy_without_pandas, ignore_ended_java

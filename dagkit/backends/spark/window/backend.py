@@ -24,7 +24,6 @@ from dagkit.backends.spark.shipping.shipping import by_value, modules_of, shippe
 from dagkit.backends.spark.window.artifacts import ship_own_code, workers_are_here
 from dagkit.backends.spark.window.boards import Boards
 from dagkit.backends.spark.window.cores import CoresOf
-from dagkit.backends.spark.window.level_job import LevelJob
 from dagkit.backends.spark.window.placing import Placing
 from dagkit.backends.spark.window.preflight import (
     ask,
@@ -34,7 +33,7 @@ from dagkit.backends.spark.window.preflight import (
 )
 from dagkit.backends.spark.window.resident_task import ResidentTask
 from dagkit.backends.spark.window.residents import Residents
-from dagkit.backends.spark.window.task import BroadcastTask, Given, LevelTask, SlotReport, TaskFailed
+from dagkit.backends.spark.window.task import BroadcastTask, Given, LevelJob, LevelTask, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.differences import applied
@@ -119,24 +118,24 @@ class SparkBackend:
         with spark_errors("Spark did not say how many cores there are", self.spark):
             return self._cores.count()
 
-    def run(self, assignment: WindowTask) -> Answer:
+    def run(self, task: WindowTask) -> Answer:
         """Run one attempt at a window, and wait for it. Raise what an operator raised, or a WindowLost."""
         try:
-            failing = f"Spark failed in window {assignment.window_id}"
+            failing = f"Spark failed in window {task.window_id}"
             before: dict[tuple[int, int], SlotState] = {
-                at: overlaid(state, self.program) for at, state in assignment.state.items()
+                at: overlaid(state, self.program) for at, state in task.state.items()
             }
             with spark_errors(failing, self.spark):
                 state, kept = (before, {}) if self._kept is None else self._kept.sent(before)
-            given = self._given(assignment, state)
+            given = self._given(task, state)
             with spark_errors(failing, self.spark):
-                cores = self._cores.count().now if assignment.movable else 0
+                cores = self._cores.count().now if task.attempt.movable else 0
                 run = self._in_frame if self._needs_frame(given) else self._in_levels
-                with self._boards.serving(_shared(assignment), self.program, cores) as window:
+                with self._boards.serving(_shared(task), self.program, cores) as window:
                     batches = run(window, given, kept)
-            return self._answer(assignment, batches, before)
+            return self._answer(task, batches, before)
         except CodecFailed as error:
-            raise error.in_window(assignment.window_id) from error
+            raise error.in_window(task.window_id) from error
 
     def running(self) -> list[SlotStanding]:
         """The last report of each slot, if its window has a board."""
@@ -190,7 +189,11 @@ class SparkBackend:
 
         What may end a worker, takes long, or is large gains nothing.
         """
-        if task.window.isolated or task.window.movable or len(self.shipped.data) > LARGEST_CLOSURE_BYTES:
+        if (
+            task.window.attempt.isolated
+            or task.window.attempt.movable
+            or len(self.shipped.data) > LARGEST_CLOSURE_BYTES
+        ):
             return None
         most = max(map(self.program.slots_at, range(self.program.levels)))
         return self._residents.run(task, files, self.program.slots_at(task.level), most, self._cores.count().now)
@@ -255,21 +258,21 @@ class SparkBackend:
             return handed.repartitionById(slots, "slot")
         return frame.unionAll(handed).repartitionById(slots, "slot").sortWithinPartitions("kind")
 
-    def _given(self, assignment: WindowTask, state_of: Mapping[tuple[int, int], SentState]) -> _Given:
+    def _given(self, task: WindowTask, state_of: Mapping[tuple[int, int], SentState]) -> _Given:
         """The pickled input of each slot, by level and slot."""
         arriving: dict[tuple[int, int], list[bytes]] = defaultdict(list)
-        for sent in assignment.arriving:
+        for sent in task.arriving:
             for frame in self._frames.of(sent.batch, sent.wire):
                 arriving[sent.level, sent.slot].append(b"".join(frame.pieces(sent.wire)))
         given: dict[int, dict[int, bytes]] = defaultdict(dict)
-        for level, slot in {*arriving, *state_of, *assignment.work}:
-            state, work = state_of.get((level, slot), {}), assignment.work.get((level, slot), ())
+        for level, slot in {*arriving, *state_of, *task.work}:
+            state, work = state_of.get((level, slot), {}), task.work.get((level, slot), ())
             own = Given(state, tuple(arriving[level, slot]), work)
             given[level][slot] = pickle.dumps(own)
         return given
 
     def _answer(
-        self, assignment: WindowTask, batches: list[pa.RecordBatch], state: Mapping[tuple[int, int], SlotState]
+        self, task: WindowTask, batches: list[pa.RecordBatch], state: Mapping[tuple[int, int], SlotState]
     ) -> Answer:
         reports: list[SlotReport] = []
         failed: list[TaskFailed] = []
@@ -283,7 +286,7 @@ class SparkBackend:
                     (failed if row.kind is Kind.FAILURE else reports).append(read)
         if failed:
             raise min(failed, key=lambda one: (one.level, one.slot)).error
-        self._check(assignment, reports)
+        self._check(task, reports)
         return Answer(tuple(_with_state(one, state) for one in reports), tuple(delayed))
 
     def _delayed(self, slot: int, payload: pa.Buffer) -> Iterator[Sent]:
@@ -291,7 +294,7 @@ class SparkBackend:
             level = self.program.targets[arrived.wire].level
             yield Sent(arrived.wire, slot, level, delayed=True, batch=arrived.batch)
 
-    def _check(self, assignment: WindowTask, reports: list[SlotReport]) -> None:
+    def _check(self, task: WindowTask, reports: list[SlotReport]) -> None:
         """Raise spark-failed if a slot received from an attempt other than the one that reported.
 
         Spark runs a task again if it loses an executor, and a second attempt need not send the same rows in the same
@@ -305,16 +308,16 @@ class SparkBackend:
             above = slot.report.level - 1
             if any(attempts[above, sender] != attempt for sender, attempt in slot.senders.items()):
                 raise WindowLost(
-                    f"Spark ran part of window {assignment.window_id} again after others had received from it, as it "
+                    f"Spark ran part of window {task.window_id} again after others had received from it, as it "
                     "does when an executor is lost; what both attempts sent does not fit together",
                     "the window runs again by itself; see why the executor was lost",
                     code="spark-failed",
                 )
 
 
-def _shared(assignment: WindowTask) -> WindowTask:
+def _shared(task: WindowTask) -> WindowTask:
     """The part of a window's task that all slots share."""
-    return replace(assignment, arriving=(), work={}, state={})
+    return replace(task, arriving=(), work={}, state={})
 
 
 def _read(batch: bytes) -> pa.RecordBatch:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Lock
 
 from pyspark.sql import SparkSession
@@ -38,15 +37,15 @@ class Boards:
     @contextmanager
     def serving(self, task: WindowTask, program: Program, cores: int) -> Iterator[WindowTask]:
         """Give the window a board if the workers can reach this process."""
-        slots = program.queued_slots
+        slots, movable = program.queued_slots, task.attempt.movable
         server = self._started() if slots and self._is_reachable else None
         if server is None:
             yield task
             return
-        first = frozenset(into for into in task.movable if program.stage_of[into.operator].level == 0)
+        first = frozenset(into for into in movable if program.stage_of[into.operator].level == 0)
         with server.window(task.window_id, slots, first, cores) as place:
-            yield replace(task, board=place)
-            if task.movable and self._is_reachable and not server.is_reached(place):
+            yield task.trying(board=place)
+            if movable and self._is_reachable and not server.is_reached(place):
                 self._is_reachable = False
                 _logger.warning(
                     "no worker reached the driver at %s:%d, so slots hand no work over: set spark.driver.host to a "

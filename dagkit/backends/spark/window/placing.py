@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession, types
 
 from dagkit.backends.spark.window.worker import at_work
-from dagkit.engine.files.open_folder import put_in_place
+from dagkit.engine.files.folders import put_in_place
 from dagkit.engine.files.pieces import Piece, PiecesLost
 from dagkit.engine.files.publish import pieces_of
 from dagkit.engine.files.staging import Part

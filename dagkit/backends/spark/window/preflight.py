@@ -18,8 +18,7 @@ from dagkit.backends.spark.window.artifacts import ship_own_code
 from dagkit.backends.spark.window.cores import CoresOf
 from dagkit.backends.spark.window.machine_finding import Finding
 from dagkit.backends.spark.window.worker_facts import ANSWERED_WITHIN_SECONDS, PACKAGES, UNKNOWN, Facts, Visit, about
-from dagkit.engine.files.folder import Folder
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import Folder, folder_at
 from dagkit.errors import RunFailure
 from dagkit.ground.clock import patient
 

@@ -7,8 +7,7 @@ from multiprocessing.connection import Client, Connection
 
 from dagkit.backends.spark.shipping.level_files import LevelFiles
 from dagkit.backends.spark.shipping.shipping import Shipped
-from dagkit.backends.spark.window.level_job import LevelJob
-from dagkit.backends.spark.window.task import LevelTask
+from dagkit.backends.spark.window.task import LevelJob, LevelTask
 from dagkit.engine.worker.protocol import WindowTask
 
 FAMILY = "AF_UNIX"

@@ -1,4 +1,4 @@
-"""The Spark task: it runs one slot of one level."""
+"""The Spark task: it runs one slot of one level, in a query or, on one machine, in a job without Spark SQL."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dagkit.backends.spark.shipping.frames import Frames
 from dagkit.backends.spark.shipping.kept_state import Kept, SentState, changed_in, received
+from dagkit.backends.spark.shipping.level_files import LevelFiles, read_rows, write_rows
 from dagkit.backends.spark.shipping.rows import DRIVER, End, Kind, Row, rows_in
 from dagkit.backends.spark.shipping.sending import Sending
 from dagkit.backends.spark.shipping.shipping import Shipped
@@ -80,7 +81,7 @@ class LevelTask:
         with at_work():
             hold_memory()
             program, known = self.shipped.unpacked()
-            program = program.placing(self.window.locates)
+            program = program.placing(self.window.attempt.locates)
             yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
             settle(self.shipped.digest)
 
@@ -217,3 +218,22 @@ def _read_given(data: bytes | pa.Buffer | None) -> Given:
 def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield first
     yield from rows
+
+
+@dataclass(frozen=True, slots=True)
+class LevelJob:
+    """The task of a level: for each partition, its slot. It returns rows for the driver, or the path of a file."""
+
+    task: LevelTask | BroadcastTask
+    files: LevelFiles
+
+    def __call__(self, slot: int, _: Iterable[int]) -> Iterator[bytes]:
+        rows = self.task(self._arriving(slot))
+        if self.files.folder is None:
+            return (batch.serialize().to_pybytes() for batch in rows)
+        return iter([write_rows(rows, self.files.folder).encode()])
+
+    def _arriving(self, slot: int) -> Iterator[pa.RecordBatch]:
+        if self.files.above is None:
+            return iter([pa.record_batch([pa.array([slot])], names=["id"])])
+        return read_rows(self.files.above, slot)

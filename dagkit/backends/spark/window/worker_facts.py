@@ -101,7 +101,7 @@ class Visit:
             return f"no answer within {self.within:g} s, as if credentials are searched for or the network is cut"
 
     def _used(self, own: str) -> str:
-        from dagkit.engine.files.open_folder import folder_at  # noqa: PLC0415 - it imports what may be missing
+        from dagkit.engine.files.folders import folder_at  # noqa: PLC0415 - it imports what may be missing
 
         folder = folder_at(self.application_path).below(self.folder)
         if folder.length(folder.path_of(self.file)) is None:

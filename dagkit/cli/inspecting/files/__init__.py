@@ -151,9 +151,10 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
         for window in reading.windows:
             yield f"  window {window.window}: {_done(window)}"
             yield from (f"    which wrote to {_shown(output)}" for output in window.outputs)
-        pending = "work without an end" if reading.pending is None else f"{counted(reading.pending, 'byte')}"
-        if reading.pending != 0:
-            yield f"  {pending} waits"
+        if reading.pending is None:
+            yield "  work without an end waits"
+        elif reading.pending:
+            yield f"  {counted(reading.pending, 'byte')} {'waits' if reading.pending == 1 else 'wait'}"
         if reading.unread:
             yield f"  {counted(reading.unread, 'byte')} set aside or given up, and not read"
 

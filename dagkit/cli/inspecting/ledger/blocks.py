@@ -17,9 +17,9 @@ from dagkit.engine.files.staging import by_file, in_order
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.journal import stored_at
 from dagkit.engine.record.row_account import OperatorRows
-from dagkit.engine.record.stored_checkpoint import CheckpointReader
+from dagkit.engine.record.stored import CheckpointReader
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted
+from dagkit.ground.amounts import aligned, counted
 from dagkit.ledger import BlockNotFound, Chain, ExecuteTransform, Fault, Ledger, LedgerError, Record
 from dagkit.ledger.audit.completeness import blocks_of
 from dagkit.ledger.audit.kept_heads import heads_of
@@ -99,7 +99,7 @@ def ls(*, path: str, output: Output) -> None:
     if output.as_json:
         output.document("dagkit.ledger.ls/1", {"chains": rows, "faults": [fault_document(f) for f in faults]})
     else:
-        output.result("\n".join(_aligned([_HEADER, *([_text(v) for v in row.values()] for row in rows)])))
+        output.result(aligned([_HEADER, *([_text(v) for v in row.values()] for row in rows)]))
     end_with(output, faults)
 
 
@@ -207,8 +207,3 @@ def _described(chain: Chain, record: Record, *, whole: bool) -> str:
 
 def _text(value: Any) -> str:
     return "-" if value is None else printable(str(value))
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
