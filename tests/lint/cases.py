@@ -18,25 +18,29 @@ SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing
 POLICY, READS = "operators/finding/test_file_policy.py::", "operators/kafka/test_reading.py::"
 SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
 
+
+def _here(test: str) -> str:
+    """A test of Malhar as it is called here: `testTimeScan` is `test_time_scan`."""
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", test)
+
+
 MALHAR = {
     "FileSplitterInputTest": {
-        "testFileMetadata": f"{FINDING}test_file_metadata",
+        **{
+            test: f"{FINDING}{_here(test)}"
+            for test in (
+                *("testFileMetadata", "testIdempotency", "testTimeScan", "testTrigger", "testBlocksThreshold"),
+                *("testRecursive", "testIdempotencyWithBlocksThreshold", "testFileModificationTest"),
+                *("testMultipleNestedInput", "testEmptyDirCopy"),
+            )
+        },
         "testScannerFilterForDuplicates": f"{FINDING}test_file_metadata",
         "testBlockMetadataNoSplit": f"{FINDING}test_file_metadata",
         "testBlockMetadataWithSplit": f"{FINDING}test_blocks_threshold",
-        "testIdempotency": f"{FINDING}test_idempotency",
-        "testTimeScan": f"{FINDING}test_time_scan",
-        "testTrigger": f"{FINDING}test_trigger",
-        "testBlocksThreshold": f"{FINDING}test_blocks_threshold",
-        "testIdempotencyWithBlocksThreshold": f"{FINDING}test_idempotency_with_blocks_threshold",
         "testFirstWindowAfterRecovery": f"{POLICY}test_what_is_new_or_has_changed_is_read_once",
         "testRecoveryOfPartialFile": f"{FINDING}test_idempotency_with_blocks_threshold",
-        "testRecursive": f"{FINDING}test_recursive",
-        "testSingleFile": f"{SPLITTER}test_blocks_lie_end_to_end_and_the_last_says_so",
         "testRecoveryOfBlockMetadataIterator": f"{FINDING}test_idempotency_with_blocks_threshold",
-        "testFileModificationTest": f"{FINDING}test_file_modification_test",
-        "testMultipleNestedInput": f"{FINDING}test_multiple_nested_input",
-        "testEmptyDirCopy": f"{FINDING}test_empty_dir_copy",
+        "testSingleFile": f"{SPLITTER}test_blocks_lie_end_to_end_and_the_last_says_so",
     },
     "FileSplitterBaseTest": {
         "testFileMetadata": f"{FINDING}test_base_file_metadata",
@@ -53,50 +57,45 @@ MALHAR = {
         "testPartitioning": "operators/reading/test_block_reader.py::test_partitioning",
         "testCountersTransfer": f"{READING}test_counters_transfer",
     },
-    "FSLineReaderTest and ReadAheadLineReaderTest": {
-        "test": f"{READING}test_test",
-        "testMultipleBlocks": f"{READING}test_multiple_blocks",
-        "testNonConsecutiveBlocks": f"{READING}test_non_consecutive_blocks",
-    },
-    "FSSliceReaderTest": {
-        "testBytesReceived": f"{READING}test_bytes_received",
-        "testBlockSize": f"{READING}test_block_size",
-    },
-    "FSRecordReaderTest": {
-        "testDelimitedRecords": f"{READING}test_delimited_records",
-        "testFixedWidthRecords": f"{READING}test_fixed_width_records",
-        "testMissingRecordLength": f"{READING}test_missing_record_length",
+    "FSLineReaderTest, ReadAheadLineReaderTest, FSSliceReaderTest and FSRecordReaderTest": {
+        test: f"{READING}{_here(test)}"
+        for test in (
+            *("testTest", "testMultipleBlocks", "testNonConsecutiveBlocks", "testBytesReceived", "testBlockSize"),
+            *("testDelimitedRecords", "testFixedWidthRecords", "testMissingRecordLength"),
+        )
     },
     "PartFileWriterTest": {"testBlockWriting": f"{SLICES}test_block_writing"},
     "AbstractFileOutputOperatorTest": {
-        "testSingleFileCompletedWrite": f"{WRITING}test_completed_write[SingleFile]",
-        "testMultiFileCompletedWrite": f"{WRITING}test_completed_write[MultiFile]",
-        "testSingleRollingFileCompletedWrite": f"{WRITING}test_completed_write[SingleRollingFile]",
-        "testMultiRollingFileCompletedWrite": f"{WRITING}test_completed_write[MultiRollingFile]",
+        **{
+            f"test{files}{written}Write": f"{WRITING}test_{written.lower()}_write[{files}]"
+            for written in ("Completed", "Failed")
+            for files in ("SingleFile", "MultiFile", "SingleRollingFile", "MultiRollingFile")
+        },
         "testSingleFileCompletedOverwriteInitial": f"{WRITING}test_completed_write[OverwriteInitial]",
         "testMultiFileCompletedCache1": f"{WRITING}test_completed_write[Cache1]",
-        "testSingleFileFailedWrite": f"{WRITING}test_failed_write[SingleFile]",
-        "testMultiFileFailedWrite": f"{WRITING}test_failed_write[MultiFile]",
-        "testSingleRollingFileFailedWrite": f"{WRITING}test_failed_write[SingleRollingFile]",
-        "testMultiRollingFileFailedWrite": f"{WRITING}test_failed_write[MultiRollingFile]",
         "testSingleRollingFileFailedWrite1": f"{WRITING}test_single_file_multi_rolling_failure",
         "testSingleRollingFileEmptyWindowsWrite": f"{WRITING}test_windows_without_data_write_nothing",
         "singleFileMultiRollingFailure": f"{WRITING}test_single_file_multi_rolling_failure",
-        "testRecoveryOfOpenFiles": f"{WRITING}test_recovery_of_open_files",
         "validateNothingWrongTest": f"{WRITING}test_validate_negative_max_length",
         "validateNegativeMaxLengthTest": f"{WRITING}test_validate_negative_max_length",
-        "testPeriodicRotation": f"{WRITING}test_periodic_rotation",
-        "testPeriodicRotationWithEviction": f"{WRITING}test_periodic_rotation_with_eviction",
-        "testGzipCompression": f"{WRITING}test_gzip_compression",
-        "testSnappyCompressionSimple": "Snappy, ciphers, and chains of filters",
-        "testSnappyStreamProvider": "Snappy, ciphers, and chains of filters",
-        "testChainFilters": "Snappy, ciphers, and chains of filters",
+        **{
+            test: f"{WRITING}{_here(test)}"
+            for test in (
+                *("testRecoveryOfOpenFiles", "testPeriodicRotation"),
+                *("testPeriodicRotationWithEviction", "testGzipCompression"),
+            )
+        },
+        **dict.fromkeys(
+            ("testSnappyCompressionSimple", "testSnappyStreamProvider", "testChainFilters"),
+            "Snappy, ciphers, and chains of filters",
+        ),
     },
     "AbstractSingleFileOutputOperatorTest": {"all": f"{WRITING}test_the_file_name_of_a_partition_has_its_number"},
     "GenericFileOutputOperatorTest": {
-        "testIdleWindowsFinalize": f"{WRITING}test_idle_windows_finalize",
-        "testTupleCountFinalize": f"{WRITING}test_tuple_count_finalize",
-        "runTestApplication": f"{WRITING}test_run_test_application",
+        **{
+            test: f"{WRITING}{_here(test)}"
+            for test in ("testIdleWindowsFinalize", "testTupleCountFinalize", "testRunTestApplication")
+        },
         "testRotationWithNoData": f"{WRITING}test_windows_without_data_write_nothing",
     },
     "FSRecordCompactionOperatorTest": {"testRotate": f"{PARTS}test_rotate_sends_each_finished_part"},

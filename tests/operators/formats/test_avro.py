@@ -140,6 +140,7 @@ def test_a_marker_that_is_not_there_is_reported_with_its_block(codec, tmp_path):
     fault = broken(content, tmp_path)
     assert fault.place == second
     assert fault.problem.endswith(f"the data block at byte {second} cannot be read: expected sync marker not found")
+    assert not AvroReaderContext().is_cut_off(io.BytesIO(content), block_of(content, tmp_path))
 
 
 def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid(tmp_path):

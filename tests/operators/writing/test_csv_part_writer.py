@@ -6,6 +6,7 @@ import gzip
 import io
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from itertools import pairwise
 from typing import Any
 
@@ -40,10 +41,14 @@ def written_by(at_work, *items) -> bytes:
     return content
 
 
+class Ripe(Enum):
+    NO = "no"
+
+
 SPECIAL = [Fruit('a "b"', 1), Fruit("a,b"), Fruit("a\nb"), Fruit("a\rb"), Fruit(""), Fruit(" a ")]
 QUOTED = b'name,count\n"a ""b""",1\n"a,b",\n"a\nb",\n"a\rb",\n"",\n a ,\n'
 DIALECT = {"separator": ";", "quote": "'", "quotes_all": True, "null_value": "NULL", "record_separator": "\r\n"}
-TYPES = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": b"caf\xe9"}
+TYPES = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": b"caf\xe9", "f": Ripe.NO}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,7 @@ TYPES = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": 
             [Fruit("it's"), Fruit("NULL", 3)],
             b"'name';'count'\r\n'it''s';NULL\r\n'NULL';'3'\r\n",
         ),
-        ({"columns": tuple("abcde"), "header": False}, [TYPES], b"true,0.1,1.50,01:02:03,caf\xe9\n"),
+        ({"columns": tuple("abcdef"), "header": False}, [TYPES], b"true,0.1,1.50,01:02:03,caf\xe9,no\n"),
         ({"columns": ("count",), "header": False}, [{"count": None}], b'""\n'),
         ({"record_type": Fruit, "columns": ("count", "name")}, [Fruit("a", 1)], b"count,name\n1,a\n"),
     ],
