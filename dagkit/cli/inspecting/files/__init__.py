@@ -20,7 +20,7 @@ from dagkit.inventory.listing import ListedFile, State, listed, recorded, states
 from dagkit.inventory.readings import Reading, WindowRead, readings, readings_of
 from dagkit.observers.amounts import counted
 from dagkit.patterns import is_whole, refusal
-from dagkit.urls import absolute, shown
+from dagkit.urls import absolute, as_text, shown
 
 _STATES: tuple[State, ...] = get_args(State)
 _AT_ONCE = 1000
@@ -98,7 +98,7 @@ def ls(
 @click.argument("file", metavar="FILE")
 def explain(*, there: Located, output: Output, file: str) -> None:
     """Show what became of a file: its state and rule, its blocks, the windows that read it, and their output files."""
-    path = absolute(file)
+    path = as_text(absolute(file))
     ledger = ledger_of(there)
     if there.compilation is None:
         now, read = [], readings(ledger, path)

@@ -11,7 +11,7 @@ from dagkit.engine.changes.requests import ForgetFile, ask
 from dagkit.inventory.listing import states
 from dagkit.inventory.readings import readings
 from dagkit.ledger import Ledger
-from dagkit.urls import absolute, shown
+from dagkit.urls import absolute, as_text, shown
 
 
 @click.command()
@@ -27,7 +27,7 @@ def forget(*, there: Located, output: Output, file: str, operator: str | None, a
 
     The driver of the running application does it between two windows; without one, use --at-launch.
     """
-    path, ledger = absolute(file), Ledger.open(there.place)
+    path, ledger = as_text(absolute(file)), Ledger.open(there.place)
     asks = ForgetFile(operator=operator or _finder_of(there, ledger, path), path=path)
     body = {"operator": asks.operator, "path": path}
     if at_launch:
