@@ -114,9 +114,9 @@ $(VENV)/ready: $(SOURCES) $(CONSTRAINTS)
 	touch $(VENV)/installed $@
 
 # An archive of Java's classes, with which each Spark of the tests starts in half the time.
-$(VENV)/classes: $(VENV)/ready dagkit/backends/spark/session_settings.py
+$(VENV)/classes: $(VENV)/ready dagkit/backends/spark/session/session_settings.py
 	mkdir -p $(VENV)/cache/java && chmod u+w $(VENV)/cache/java
-	DAGKIT_CACHE=$(VENV)/cache $(BIN)/python -c "from dagkit.backends.spark.recording import record; record()"
+	DAGKIT_CACHE=$(VENV)/cache $(BIN)/python -c "from dagkit.backends.spark.session.recording import record; record()"
 	chmod a-w $(VENV)/cache/java
 	touch $@
 

@@ -19,7 +19,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "crashes" in metafunc.fixturenames and not any(
         map(_names_crashes, metafunc.definition.iter_markers("parametrize"))
     ):
-        from dagkit.engine.points import Point  # noqa: PLC0415 - pytest starts without it
+        from dagkit.engine.program.points import Point  # noqa: PLC0415 - pytest starts without it
 
         metafunc.parametrize("crashes", list(Point), ids=str, indirect=True)
 

@@ -27,7 +27,7 @@ from bench.ingesting.sizes import cores
 from bench.ingesting.text import age
 from bench.skewing.work import burning, rounds_for
 from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
-from dagkit.backends.spark.session import session_at
+from dagkit.backends.spark.session.session import session_at
 from dagkit.launching import launch
 from dagkit_operators import FileSplitterInput, LineReader, Map, RecordWriter
 from dagkit_operators.finding.scanner import DirectoryScanner

@@ -25,10 +25,11 @@ from bench.ingesting.text import write_text
 from dagkit import Batch, Block, Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, RowOperator, State
 from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.reports.statistics import Measuring
+from dagkit.engine.record.run_events import Measured
+from dagkit.engine.record.statistics import AggregatedMetrics, stage_runs, window_stats
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker import instances as live
@@ -212,14 +213,14 @@ def reporting_millis(rounds: int) -> float:
     _, report = window(program, ())
     reports = [replace(report, slot=slot) for slot in range(SLOTS)]
     bare = [replace(report, figures={}) for report in reports]
-    measuring, metrics, millis = Measuring({}), Prometheus(), []
+    aggregated, metrics, millis = AggregatedMetrics({}), Prometheus(), []
     for _ in range(rounds):
         now = datetime.now(UTC)
         began = time.thread_time_ns()
         arrived = [pickle.loads(pickle.dumps(report)) for report in reports]  # noqa: S301 - our own
-        metrics(
-            measuring.after(program, 1, arrived, found={}, queues=(), facts=(), began=now, ended=now, committed=now)
-        )
+        operators = window_stats(program, 1, arrived, found={}, waiting={}, ended=now)
+        stages = tuple(stage_runs(program, arrived))
+        metrics(Measured(1, now, now, now, operators, aggregated.of(program, 1, operators), stages))
         between = time.thread_time_ns()
         for report in bare:  # the cost of the reports themselves is subtracted
             pickle.loads(pickle.dumps(report))  # noqa: S301 - our own

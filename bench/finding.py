@@ -25,8 +25,8 @@ from pathlib import Path
 
 from bench._page import machine_in_words, write_part
 from bench.ingesting.text import age
-from dagkit.engine.checkpoint.additions import StoredState
-from dagkit.garbage import rarely_collected
+from dagkit.engine.record.stored import StoredState
+from dagkit.ground.garbage import rarely_collected
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileSplitterInput
 from dagkit_operators.filesystem.listing import files_below

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.ingesting.text import write_text
 from dagkit import Config, Dag, PortContext, StreamingApplication
 from dagkit.backends.spark import local_session
-from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.engine.record.run_events import Committed, RunEvent
 from dagkit.launching import launch
 from dagkit_operators import DirectoryScanner, FileSplitterInput, Filter, LineReader, RecordWriter, value
 

@@ -19,8 +19,8 @@ from bench._chart import Bar, Chart
 from bench._page import machine_in_words, write_part
 from bench.skewing.contestants import CONTESTANTS, Contestant, clear, written
 from bench.skewing.work import SKEWS, Skew, Work, digest_of, ideal, rounds_for
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
+from dagkit.engine.program.facts import Split
+from dagkit.engine.record.history import history
 from dagkit.ledger import Ledger
 
 LARGEST_RATIO = 1.15

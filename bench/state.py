@@ -28,7 +28,7 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.engine.record.run_events import Committed, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import ExecuteTransform, Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker

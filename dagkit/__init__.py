@@ -8,7 +8,7 @@ without all of them.
 from collections.abc import Mapping
 from typing import Any
 
-from dagkit.deferred_names import deferred, homes_of
+from dagkit.ground.deferred_names import deferred, homes_of
 
 _HOMES = homes_of(__name__)
 __all__ = [*_HOMES]  # noqa: PLE0604 - names are text

@@ -8,19 +8,16 @@ fault of a run is an exception. Every exception has the exit code of the command
     │   ├── ChangeRefused        a change of an application has faults, and was not made
     │   └── ConfigurationFaults  … and all of it is configuration
     └── RunFailure               a failure outside of compiling: its code, problem, help and scene
-        ├── AddressTaken         the metrics or the console cannot be served at the address asked for
         ├── ApplicationNotFound  nothing to compile where the user pointed
         ├── DrawingFailed        no installed program can draw the format asked for
         ├── InputUnreadable      what an operator should read is not there, or may not be read
-        ├── LibraryMissing       a library that an extra of dagkit brings is not installed
-        ├── PlanUnreadable       a file is not a plan, or one of a version this dagkit cannot read
-        └── …                    each module defines its own; RUN_CODES lists the code of every one
+        └── …                    a class of its own only where a caller catches it; else a function returns a RunFailure
 """
 
 import difflib
 import errno
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Protocol, get_args
@@ -226,6 +223,24 @@ RunCode = Literal[
 
 RUN_CODES: tuple[RunCode, ...] = get_args(RunCode)
 
+_BY_EXIT_CODE: Mapping[int, tuple[RunCode, ...]] = {
+    2: ("master-invalid", "session-mismatched"),
+    3: ("replay-refused", "request-refused", "restart-refused", "restart-unfinished"),
+    5: (
+        *("address-taken", "drawing-failed", "folder-refused", "input-unreadable", "java-missing", "kafka-refused"),
+        *("library-missing", "picture-unwritable", "python-mismatched", "queue-refused", "result-unwritable"),
+        *("serve-failed", "spark-incomplete", "topic-missing", "workers-unprepared"),
+    ),
+    6: ("application-missing", "decision-missing", "plan-unreadable"),
+    8: ("request-unanswered",),
+    9: ("spark-ended", "spark-unavailable", "warm-driver-ended"),
+    11: ("driver-runs",),
+}
+EXIT_CODES: Mapping[RunCode, int] = dict.fromkeys(RUN_CODES, 7) | {
+    code: exit_code for exit_code, codes in _BY_EXIT_CODE.items() for code in codes
+}
+"""The exit code of a command that fails, by the code of its error."""
+
 
 class Severity(StrEnum):
     """How much a diagnostic matters: an error stops the compiler, the others are only reported."""
@@ -264,9 +279,9 @@ class Diagnostic:
 
 
 class DagkitError(Exception):
-    """The root of all exceptions that dagkit raises on purpose; `exit_code` is the exit code of the command line."""
+    """The root of all exceptions that dagkit raises on purpose; `exit_code` is that of a command that fails with it."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
 
     @property
     def explained(self) -> "Explained | None":
@@ -288,7 +303,7 @@ class Explained(Protocol):
 class ApplicationFaults(DagkitError):
     """The application cannot be compiled; `diagnostics` holds every fault found, warnings included."""
 
-    exit_code: ClassVar[int] = 3
+    exit_code = 3
     verdict: ClassVar[str] = "cannot be compiled"
 
     def __init__(self, application: str, diagnostics: Sequence[Diagnostic]) -> None:
@@ -308,7 +323,7 @@ class ApplicationFaults(DagkitError):
 class ConfigurationFaults(ApplicationFaults):
     """Every error is in the configuration; the application itself may be correct."""
 
-    exit_code: ClassVar[int] = 4
+    exit_code = 4
 
 
 class ChangeRefused(ApplicationFaults):
@@ -332,22 +347,40 @@ class Scene:
 class RunFailure(DagkitError):
     """A failure outside of compiling: what is wrong, what to do about it, and where it happened.
 
-    Each subclass has a code, and docs/errors.md a heading for each code. A failure travels between processes with all
-    of its fields.
+    `code` is one of RUN_CODES, and docs/errors.md has a heading for it. A subclass has its code, a function that
+    returns a RunFailure gives it. A failure travels between processes with all of its fields.
     """
 
     code: RunCode
     usual_help: ClassVar[str] = ""
     """What to do where the code that raises it has no better advice."""
-    exit_code: ClassVar[int] = 7
-    caused_by_author: ClassVar[bool] = False
+    caused_by_author: bool = False
     """Whether the author's code caused it: the report of an operator then shows the author's lines, and the record."""
 
-    def __init__(self, problem: str, help: str = "", scene: Scene = Scene()) -> None:  # noqa: A002 - frozen
+    def __init__(
+        self,
+        problem: str,
+        help: str = "",  # noqa: A002 - frozen
+        scene: Scene = Scene(),
+        *,
+        code: RunCode | None = None,
+        caused_by_author: bool | None = None,
+    ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.help = help or self.usual_help
         self.scene = scene
+        if code is not None:
+            self.code = code
+        if caused_by_author is not None:
+            self.caused_by_author = caused_by_author
+        self.exit_code = EXIT_CODES[self.code]
+
+    @property
+    def named(self) -> str:
+        """What reports of an operator call it: its class, or the words of its code if it has no class of its own."""
+        own = type(self)
+        return "".join(map(str.capitalize, self.code.split("-"))) if own is RunFailure else own.__name__
 
     @property
     def explained(self) -> Explained:
@@ -374,38 +407,31 @@ class ApplicationNotFound(RunFailure):
     """There is no application where the user pointed."""
 
     code = "application-missing"
-    exit_code: ClassVar[int] = 6
 
 
-class PlanUnreadable(RunFailure):
+def plan_unreadable(problem: str, remedy: str) -> RunFailure:
     """The file is not a plan, or one of a version that this dagkit cannot read."""
-
-    code = "plan-unreadable"
-    exit_code: ClassVar[int] = 6
+    return RunFailure(problem, remedy, code="plan-unreadable")
 
 
 class DrawingFailed(RunFailure):
     """No installed program can draw the format asked for."""
 
     code = "drawing-failed"
-    exit_code: ClassVar[int] = 5
 
 
-class AddressTaken(RunFailure):
-    """The metrics or the console cannot be served at the requested address."""
+def address_taken(what: str, option: str, address: str, port: int, error: OSError) -> RunFailure:
+    """The metrics or the console cannot be served at the requested address.
 
-    code = "address-taken"
-    exit_code: ClassVar[int] = 5
-
-    def __init__(self, what: str, option: str, address: str, port: int, error: OSError) -> None:
-        """`option` sets the port of what is to be served."""
-        taken = error.errno == errno.EADDRINUSE
-        why = "another process uses this port" if taken else reason_of(error)
-        super().__init__(
-            f"{what} cannot be served at {address}:{port}: {why}",
-            f"choose another port with {option} (0: any free one)"
-            + ("" if taken else ", or an address of this machine"),
-        )
+    `option` sets the port of what is to be served.
+    """
+    taken = error.errno == errno.EADDRINUSE
+    why = "another process uses this port" if taken else reason_of(error)
+    return RunFailure(
+        f"{what} cannot be served at {address}:{port}: {why}",
+        f"choose another port with {option} (0: any free one)" + ("" if taken else ", or an address of this machine"),
+        code="address-taken",
+    )
 
 
 class InputUnreadable(RunFailure):
@@ -415,19 +441,15 @@ class InputUnreadable(RunFailure):
     """
 
     code = "input-unreadable"
-    usual_help: ClassVar[str] = "make it readable, then launch again"
-    exit_code: ClassVar[int] = 5
+    usual_help = "make it readable, then launch again"
 
 
-class LibraryMissing(RunFailure):
+def library_missing(library: str, extra: str, *, on_workers: bool = False) -> RunFailure:
     """A library that an extra of dagkit brings is not installed."""
-
-    code = "library-missing"
-    exit_code: ClassVar[int] = 5
-
-    def __init__(self, library: str, extra: str, *, on_workers: bool = False) -> None:
-        where = ", on each machine that runs workers, too" if on_workers else ""
-        super().__init__(f"the library {library} is not installed", f"run: pip install 'dagkit[{extra}]'{where}")
+    where = ", on each machine that runs workers, too" if on_workers else ""
+    return RunFailure(
+        f"the library {library} is not installed", f"run: pip install 'dagkit[{extra}]'{where}", code="library-missing"
+    )
 
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

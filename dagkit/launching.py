@@ -22,38 +22,34 @@ from dagkit.api.application import HOME
 from dagkit.api.configuration import Config
 from dagkit.api.metrics import counting_metrics
 from dagkit.api.running import Until
-from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
-from dagkit.compiler.application_folder import application_path
-from dagkit.compiler.steps import Author
-from dagkit.engine.checkpoint.journal import refuse_another
-from dagkit.engine.claim import claimed
+from dagkit.compiler.steps import Author, application_path
 from dagkit.engine.files.checks import make_output_folders, output_places
-from dagkit.engine.masking import Masking
 from dagkit.engine.parts.run_state import RunSettings, RunState, Woken
-from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
-from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.snapshot import RunSnapshot
-from dagkit.engine.reports.status_file import StatusFile, refuse_second
-from dagkit.engine.restart_mark import finish_restart
-from dagkit.engine.run.launch_record import LaunchRecord, differences
+from dagkit.engine.program.masking import Masking
+from dagkit.engine.program.points import Probe
+from dagkit.engine.record.journal import refuse_another
+from dagkit.engine.record.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.snapshot import RunSnapshot
+from dagkit.engine.record.status_file import StatusFile, refuse_second, this_process
+from dagkit.engine.run.launch_record import LaunchRecord, claimed, differences
 from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.restart_mark import finish_restart
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
-from dagkit.forks import only_here
+from dagkit.ground.clock import SystemClock, Timer
+from dagkit.ground.forks import only_here
+from dagkit.ground.urls import absolute, shown
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store
-from dagkit.machine import Machine
-from dagkit.observers.live_figures import in_notebook
 from dagkit.observers.run_log import logged
-from dagkit.observers.run_text import figures_of, incomplete_files
+from dagkit.observers.run_text import figures_of, in_notebook, incomplete_files
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
-from dagkit.sessions import Sessions
-from dagkit.urls import absolute, shown
+from dagkit.runs.machine import Machine
+from dagkit.runs.sessions import Sessions
 
 __all__ = ["HOME", "Launched", "Machine", "application_path", "launch", "launch_compiled"]
 
@@ -147,7 +143,7 @@ def launch_compiled(
 
     It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
     process but not of the machine. `observers` receive every run event, and `watch` the present figures; a `probe` may
-    crash the run at any step. Raise `DriverRuns` if another process runs the application, unless this one is to
+    crash the run at any step. Raise `driver-runs` if another process runs the application, unless this one is to
     `take_over`. If `fresh`, begin again beside the earlier run, whose folder is renamed. If the Spark Connect server of
     a session that dagkit opened starts again, resume in another session.
     """
@@ -206,7 +202,7 @@ def launch_compiled(
 
 
 def _check_outputs(compilation: Compilation, *, durable: bool) -> None:
-    """Raise FolderRefused if an operator cannot write to its output folder."""
+    """Raise `folder-refused` if an operator cannot write to its output folder."""
     with Masking.of(lambda: program_of(compilation)).masked():
         make_output_folders(program_of(compilation), str(Path.cwd()), durable=durable)
 

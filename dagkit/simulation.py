@@ -15,14 +15,13 @@ from statistics import median
 
 from dagkit.api.stats import Backlog, Capacity
 from dagkit.api.work import Block
-from dagkit.engine.address import Address
-from dagkit.engine.history.backlogs import Arrival, Recorded
-from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_of
+from dagkit.engine.program.address import Address
+from dagkit.engine.record.backlogs import Arrival, Recorded
+from dagkit.engine.record.statistics import ReadingSpeed, WindowCosts, capacity_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.schedule import Scheduler, WindowSchedule
+from dagkit.engine.work.schedule import Scheduler, WindowSchedule, WindowSizer
 from dagkit.engine.work.split import BacklogCount, CutNear, SlotResult, all_in, anywhere, backlog_of
-from dagkit.engine.work.window_size import WindowSizer
 from dagkit.engine.worker.protocol import Cores
 from dagkit.scaling import Follower, ScalingSettings
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dagkit.api import outage
-from dagkit.urls import resolved
+from dagkit.ground.urls import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

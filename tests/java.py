@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from dagkit.backends.spark.class_archive import options_to_use, usable
-from dagkit.backends.spark.java import ensure_java
-from dagkit.backends.spark.session import archive_of_driver
+from dagkit.backends.spark.session.class_archive import options_to_use, usable
+from dagkit.backends.spark.session.java import ensure_java
+from dagkit.backends.spark.session.session import archive_of_driver
 from tests.services.ports import free_ports
 
 _CONNECT_SERVER = Path(__file__).parent / "backends" / "connect_server.py"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dagkit.clock import PATIENCE, SystemClock, patient
+from dagkit.ground.clock import PATIENCE, SystemClock, patient
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 

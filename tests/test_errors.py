@@ -4,18 +4,19 @@ import pickle
 
 from dagkit import errors
 from dagkit.errors import (
-    AddressTaken,
     ApplicationFaults,
     ApplicationNotFound,
     DagkitError,
     Diagnostic,
     DrawingFailed,
-    PlanUnreadable,
+    RunFailure,
     Scene,
     Severity,
     Where,
+    address_taken,
     did_you_mean,
     errors_among,
+    plan_unreadable,
     report,
 )
 from tests.cases import cases
@@ -76,15 +77,19 @@ def test_what_else_to_try_stands_in_for_a_list():
 
 
 def test_exceptions_own_their_exit_codes():
-    owned = {
-        error: error.exit_code for error in (ApplicationFaults, ApplicationNotFound, PlanUnreadable, DrawingFailed)
-    }
-    assert owned == {ApplicationFaults: 3, ApplicationNotFound: 6, PlanUnreadable: 6, DrawingFailed: 5}
+    owned = [
+        ApplicationFaults("App", []),
+        ApplicationNotFound("none here"),
+        plan_unreadable("no plan", "compile one"),
+        DrawingFailed("no dot"),
+        RunFailure("it ended", code="worker-failed"),
+    ]
+    assert [error.exit_code for error in owned] == [3, 6, 6, 5, 7]
     assert DagkitError.exit_code == 1
 
 
 def test_a_failure_of_a_run_is_shown_with_its_code_and_help_and_survives_pickling():
-    failure = AddressTaken(
+    failure = address_taken(
         "the metrics", "--metrics-port", "192.0.2.1", 9090, OSError(99, "Cannot assign requested address")
     )
     failure.scene = Scene("Reader", 3, 1, "a.txt", 1370)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from dagkit.garbage import YOUNG, rarely_collected
+from dagkit.ground.garbage import YOUNG, rarely_collected
 from tests.patience import join
 
 

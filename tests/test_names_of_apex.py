@@ -10,7 +10,7 @@ import dagkit_operators
 from dagkit.cli import main
 from dagkit.conf.values.classes import ClassNotFound, find_class
 from dagkit.conf.values.property_types import meant_property
-from dagkit.names_of_apex import COUNTERPARTS, NamedAsInApex, hint
+from dagkit.ground.names_of_apex import COUNTERPARTS, NamedAsInApex, hint
 from dagkit_operators import DirectoryScanner, LineReader, ReadAheadLineReaderContext
 
 LINES = (

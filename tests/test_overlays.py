@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.engine.differences import applied, difference
-from dagkit.overlays import Overlay
+from dagkit.engine.program.differences import applied, difference
+from dagkit.ground.overlays import Overlay
 
 NAMES = st.sampled_from("abcdefgh")
 CHANGES = st.lists(st.tuples(st.sets(NAMES, max_size=3), st.dictionaries(NAMES, st.integers(0, 3), max_size=4)))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.patterns import is_whole, refusal
+from dagkit.ground.patterns import is_whole, refusal
 from tests.cases import cases
 
 

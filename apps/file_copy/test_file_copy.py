@@ -12,8 +12,8 @@ import pytest
 
 from apps.file_copy.app import FileCopy
 from dagkit.api.running import Until
-from dagkit.engine.history.history import history
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

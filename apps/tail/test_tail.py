@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagkit import OperatorContext, PortContext, StatelessPartitioner
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

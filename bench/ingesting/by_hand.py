@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.ingesting.sizes import BLOCK_SIZE, cores
 from dagkit import Lines
-from dagkit.backends.spark.worker import hold_memory
+from dagkit.backends.spark.window.worker import hold_memory
 from dagkit_operators.contexts.lines import chunks
 from dagkit_operators.contexts.reader_context import binary_array
 from dagkit_operators.native.bytewise import kept_by_beginning

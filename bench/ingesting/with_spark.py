@@ -14,7 +14,7 @@ from pyspark.sql.functions import col
 def _session() -> SparkSession:
     """Spark on all cores with its own settings, except for the web page and the log."""
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
-        from dagkit.backends.spark.java import ensure_java  # noqa: PLC0415 - a peer uses dagkit only if necessary
+        from dagkit.backends.spark.session.java import ensure_java  # noqa: PLC0415 - a peer uses dagkit only if necessary
 
         ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from bench.ingesting.text import write_text
 from dagkit import Block, Config, Context, Dag, InputOperator, OutputPort, PortContext, Shutdown, State
 from dagkit import StreamingApplication as Application
-from dagkit.engine.facts import Scaled
-from dagkit.engine.reports.run_events import Committed, Found, Reshaped, RunEvent
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.run_events import Committed, Found, Reshaped, RunEvent
 from dagkit.launching import launch
 from dagkit_operators import Filter, LineReader, RecordWriter
 

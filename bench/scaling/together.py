@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from dagkit.engine.board.board import Ask, Board, Hand, Move
-from dagkit.engine.board.handover import LEAST_HANDED_MILLIS, Handover, Standing
+from dagkit.engine.work.handover import LEAST_HANDED_MILLIS, Handover, Standing
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.worker.protocol import Report
+from dagkit.engine.worker.board import Ask, Board, Hand, Move
+from dagkit.engine.worker.protocol import Report, WorkDone
+from dagkit.simulation import INTO
 
 BEAT_MILLIS = 100.0
 """How often a slot reports its progress."""
@@ -97,16 +98,8 @@ class SimulatedSlot:
             self.positions += done
             self.left.append(self.item.part(self.at, self.item.end).measured(done, millis, 0))
         self.left += self.waiting
-        return Report(
-            0,
-            self.slot,
-            left=tuple(self.left),
-            busy_millis=self.busy_millis,
-            work=self.positions,
-            gave=tuple(self.gave),
-            took=tuple(self.took),
-            is_linked=True,
-        )
+        done = WorkDone(left=self.left, amount=self.positions, gave=self.gave, took=self.took, is_linked=True)
+        return Report(0, self.slot, done={INTO: done}, busy_millis=self.busy_millis)
 
     def _work(self, item: WorkItem, until: float) -> None:
         reached = self.cost.reached(self.at, max(0.0, until - self.now) / self.slower)

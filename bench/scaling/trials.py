@@ -11,8 +11,8 @@ from random import Random
 
 from bench.scaling.together import SimulatedSlot, worked_together
 from dagkit.api.work import Block
-from dagkit.engine.facts import Split
-from dagkit.engine.parts.handovers import settle_handovers
+from dagkit.engine.program.facts import Split
+from dagkit.engine.record.work_records import settle_handovers
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import SlotResult, anywhere, nowhere, split_at_the_end

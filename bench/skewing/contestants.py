@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from bench.skewing.work import DEAR_STRETCH, Work, burning
 from dagkit import Block, Config, Dag, DagContext, PortContext, StreamingApplication
-from dagkit.backends.spark.master import Master
-from dagkit.backends.spark.session import local_session
-from dagkit.backends.spark.session_settings import settings_for
+from dagkit.backends.spark.session.master import Master
+from dagkit.backends.spark.session.session import local_session
+from dagkit.backends.spark.session.session_settings import settings_for
 from dagkit.launching import launch
 from dagkit.ranges import OffsetRange, RestrictionTracker, UnsplittableRestrictionTracker
 from dagkit_operators import FileSplitterInput, LineReader, Map, RecordWriter

@@ -65,7 +65,9 @@ class Component(BaseModel):
     kind: ClassVar[str] = ""
     """The component's name in plans and ledgers, `<name>/<version>`. It stays the same if the class moves."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, *first: Any, **given: Any) -> None:
+        """Take properties by their names. The first argument may be the one that is declared with `kw_only=False`."""
+        given |= _by_name(type(self), first, given) if first else {}
         try:
             self.__pydantic_validator__.validate_python(given, self_instance=self)
         except ValidationError as invalid:
@@ -176,6 +178,18 @@ class Component(BaseModel):
     def __rshift__(self, sink: Any) -> Any:
         """Connect the one matching output to a port or an operator. Return that sink, so that `>>` can be chained."""
         return self.wire(self, sink)
+
+
+def _by_name(cls: type[BaseModel], first: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without a name, by the properties that they set. Raise TypeError for too many."""
+    names = [name for name, field in cls.model_fields.items() if field.kw_only is False]
+    if len(first) > len(names):
+        takes = f"only {names[0]} can be set without its name" if names else "properties are set by their names"
+        raise TypeError(f"{cls.__name__}(…): {takes}; it has {', '.join(cls.model_fields) or 'none'}")
+    named = dict(zip(names, first, strict=False))
+    for name in named.keys() & given.keys():
+        raise TypeError(f"{cls.__name__}(…): {name} is set twice, without its name and by it")
+    return named
 
 
 def _private_default(attribute: Any) -> Any:

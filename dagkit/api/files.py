@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from dagkit.api.declared import Service, declarations
-from dagkit.urls import absolute, is_url
+from dagkit.ground.urls import absolute, is_url
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dagkit.api.adapters import Adapter, Untyped, copied
 from dagkit.api.tagged import Unwritable
-from dagkit.overlays import Overlay
+from dagkit.ground.overlays import Overlay
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -53,17 +53,14 @@ class MetricsAggregator(ABC):
         """The operator's metrics of a window, from those of each partition that reported any."""
 
 
-class MetricUnplain(RunFailure):
+def _metric_invalid(operator: str, metric: str, value: object) -> RunFailure:
     """A metric has a value that cannot be reported."""
-
-    code = "metric-invalid"
-
-    def __init__(self, operator: str, metric: str, value: object) -> None:
-        super().__init__(
-            f"{operator}.{metric} is {value!r:.60}, of class {type(value).__name__}",
-            "make it a number, text, True, False or None, or a list or dict of these",
-            Scene(operator),
-        )
+    return RunFailure(
+        f"{operator}.{metric} is {value!r:.60}, of class {type(value).__name__}",
+        "make it a number, text, True, False or None, or a list or dict of these",
+        Scene(operator),
+        code="metric-invalid",
+    )
 
 
 class MetricField(PerInstance[T], Assignable[T]):
@@ -140,11 +137,11 @@ class Metric:
     """What it counts, if it counts what is left out or read again."""
 
     def of(self, operator: Any) -> Any:
-        """The current value. Raise MetricUnplain if it cannot be reported."""
+        """The current value. Raise `metric-invalid` if it cannot be reported."""
         value = getattr(operator, self.name)
         value = value() if self.is_method else value
         if not _is_plain(value):
-            raise MetricUnplain(type(operator).__name__, self.name, value)
+            raise _metric_invalid(type(operator).__name__, self.name, value)
         return value
 
     def aggregated(self, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -184,7 +181,7 @@ def counting_metrics(component: type) -> Sequence[Metric]:
 
 
 def metrics_of(operator: Any) -> dict[str, Any]:
-    """The current values of all metrics, by name. Raise MetricUnplain if one cannot be reported."""
+    """The current values of all metrics, by name. Raise `metric-invalid` if one cannot be reported."""
     return {name: metric.of(operator) for name, metric in declared_metrics(type(operator)).items()}
 
 

@@ -318,12 +318,6 @@ def _sending(operator: Operator, method: Callable[[Any], Any]) -> Callable[[Any]
     return handle
 
 
-class NotYielded(RunFailure):
-    """A handler returned an item that it should have yielded. The problem names the handler; no traceback is needed."""
-
-    code = "item-unyielded"
-
-
 def sending(operator: Operator, method: str) -> Callable[[Any], None]:
     """A function that sends the items that a method yields, or the batch that it returns, from the main output."""
     outlet = main_outlet(operator)
@@ -342,14 +336,19 @@ def sending(operator: Operator, method: str) -> Callable[[Any], None]:
     return send
 
 
-def _not_yielded(operator: str, method: str, result: object) -> NotYielded:
+def _not_yielded(operator: str, method: str, result: object) -> RunFailure:
     """The error for a result that is not an iterator. A returned text would be sent character by character."""
     if isinstance(result, Coroutine):
         result.close()
-        return NotYielded(f"{operator}.{method} is `async def`, which is never awaited", f"write `def {method}`")
-    return NotYielded(
+        return RunFailure(
+            f"{operator}.{method} is `async def`, which is never awaited",
+            f"write `def {method}`",
+            code="item-unyielded",
+        )
+    return RunFailure(
         f"{operator}.{method} returned {result!r:.60}, which is not an iterator",
         "write `yield item` for each item, not `return item`",
+        code="item-unyielded",
     )
 
 

@@ -26,7 +26,7 @@ from pydantic import JsonValue
 from dagkit.api.adapters import Adapter, adapter_of
 from dagkit.api.declared import Assignable, PerInstance, declarations
 from dagkit.api.keyed import Keyed, Stored, saved_keys
-from dagkit.overlays import Overlay
+from dagkit.ground.overlays import Overlay
 from dagkit.schema import Bindings, spelled, substitute
 
 T = TypeVar("T")

@@ -12,14 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
+from dagkit.ground.amounts import BYTE
 from dagkit.ranges import Progress
 
-BYTE: Final = "byte"
-"""The unit of positions that are those of bytes."""
 _N = TypeVar("_N", int, float)
 
 

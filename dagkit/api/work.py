@@ -14,7 +14,7 @@ from typing_extensions import TypeIs, TypeVar
 
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports
-from dagkit.api.stats import BYTE
+from dagkit.ground.amounts import BYTE
 from dagkit.ranges import (
     OFFSET_INFINITY,
     ByteKeyRange,

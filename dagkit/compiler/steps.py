@@ -10,9 +10,12 @@ ordered   as it will run                               Plan
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import quote
 
-from dagkit.api.application import FunctionApplication, StreamingApplication
+from dagkit.api.application import HOME, FunctionApplication, StreamingApplication
+from dagkit.api.attributes import DagContext
 from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
 from dagkit.compiler.draw import draw, where_of
@@ -209,3 +212,12 @@ def _in_order(diagnostics: Sequence[Diagnostic], graph: Graph) -> tuple[Diagnost
         return severity, rank.get(diagnostic.where.file, len(rank)), diagnostic.where.file, diagnostic.where.line or 0
 
     return tuple(sorted(dict.fromkeys(diagnostics), key=position))
+
+
+def application_path(compilation: Compilation) -> str:
+    """The application's folder: its APPLICATION_PATH, else one named after it below `HOME`."""
+    settings = compilation.graph.attributes
+    setting = settings.get(DagContext.APPLICATION_PATH)
+    if setting is not None and setting.value:
+        return str(setting.value)
+    return str(Path(HOME) / quote(compilation.application, safe=" "))

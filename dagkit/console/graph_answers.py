@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 from functools import lru_cache
 
 from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.plan.configuration_lines import DEFAULT
 from dagkit.plan.model import Plan, PlannedOperator
-from dagkit.plan.placed_values import DEFAULT
 from dagkit.render import Picture, physical
 from dagkit.render.folding import READABLE, by_stage, closed, in_parts
 from dagkit.render.logical import logical_of

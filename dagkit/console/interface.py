@@ -1,27 +1,74 @@
-"""The HTTP interface: the page, its files, and the answers under `/api/v1/`."""
+"""The HTTP interface: the page, its files, its events, and the answers under `/api/v1/`."""
 
+import asyncio
+import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files as resources
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from dagkit.console import graph_answers, work_answers
-from dagkit.console.chain_answers import blocks
-from dagkit.console.live_events import live_events
-from dagkit.console.overview_answer import overview
-from dagkit.console.run_folder import RunFolder
-from dagkit.console.stop_request import request_stop
-from dagkit.console.window_answers import Row, Series, one_window, windows
+from dagkit.console.run_folder import RunFolder, status_of
+from dagkit.console.window_answers import Row, Series, blocks, one_window, overview, windows
+from dagkit.engine.parts.requests import StopRun, ask
 from dagkit.errors import DagkitError
 from dagkit.plan.model import Plan
 from dagkit.render.picture import View
+
+LOOK_SECONDS = 1.0
+"""The driver writes its status once a second."""
+_STEP_SECONDS = 0.2
+_ALIVE = ": alive\n\n"
+"""A comment without an event: sending it shows whether the page is still there."""
+
+
+def live_events(folder: RunFolder, closing: threading.Event, request: Request) -> StreamingResponse:
+    """Send the status at once, then whenever the driver has written another one, the last time when the server closes.
+
+    A driver that serves its own console writes how it ended before its server closes.
+    """
+
+    async def events() -> AsyncIterator[str]:
+        sent = ""
+        while not await request.is_disconnected():
+            is_last = closing.is_set()
+            status = await run_in_threadpool(_status_text, folder)
+            yield f"event: status\ndata: {status}\n\n" if status != sent else _ALIVE
+            sent = status
+            if is_last:
+                return
+            for _ in range(round(LOOK_SECONDS / _STEP_SECONDS)):
+                if not closing.is_set():
+                    await asyncio.sleep(_STEP_SECONDS)
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _status_text(folder: RunFolder) -> str:
+    return json.dumps(status_of(folder.run()))
+
+
+def request_stop(folder: RunFolder, *, allows_control: bool) -> Row:
+    """Ask the running driver to stop after the windows in flight, and do not wait; refuse unless that is allowed."""
+    if not allows_control:
+        raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
+    run = folder.run()
+    if run is None or not run.runs:
+        raise HTTPException(409, "the application is not running")
+    with folder.ledger() as ledger:
+        assert ledger is not None, "a run that was seen has a ledger"
+        asked = ask(ledger.store, StopRun(launch=run.snapshot.driver.launch), datetime.now(UTC))
+    return {"request": asked.id}
+
 
 MOST_ROWS = 500
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dagkit.engine.history.history import application_chain
-from dagkit.engine.reports.status_file import SeenRun
+from dagkit.engine.record.history import application_chain
+from dagkit.engine.record.status_file import SeenRun
 from dagkit.engine.run.launch_record import LAUNCHED, LaunchRecord, last_launch
 from dagkit.ledger import Chain, ChainNotFound, Ledger
 

@@ -1,16 +1,71 @@
 """Serves the console in a thread of its own, beside a run or alone."""
 
+import logging
+import os
 import secrets
 import socket
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from dagkit.console.kept_address import ConsoleAddress, KeptAddress
+from pydantic import BaseModel, ConfigDict, Field
+
 from dagkit.console.run_folder import RunFolder
-from dagkit.errors import AddressTaken, LibraryMissing
+from dagkit.errors import address_taken, library_missing
+from dagkit.ground.urls import is_url
+
+# The folder keeps the token and the port of the last console that a browser opened, in `PATH/console.json`.
+# The next console takes them again, so that bookmarks and open pages stay valid. Only the user can read the file.
+
+
+ADDRESS = "console.json"
+
+_logger = logging.getLogger(__name__)
+
+
+class ConsoleAddress(BaseModel):
+    """What the address of a console contains beside the host."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    token: str = Field(min_length=32)
+    port: int = Field(gt=0, lt=1 << 16)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAddress:
+    """The address that a folder keeps. One in an object store keeps none: all its readers would read the token."""
+
+    place: str
+
+    def read(self) -> ConsoleAddress | None:
+        """Return the address; None if there is none, or another user may have read or written it."""
+        if is_url(self.place):
+            return None
+        with suppress(OSError, ValueError), Path(self.place, ADDRESS).open("rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_IMODE(about.st_mode) & 0o077 and about.st_uid == os.getuid():
+                return ConsoleAddress.model_validate_json(file.read())
+        return None
+
+    def keep(self, address: ConsoleAddress) -> None:
+        """Write the address, unless the folder does not exist yet. If that fails, the next console gets another one."""
+        if is_url(self.place) or self.read() == address or not Path(self.place).is_dir():
+            return
+        path = Path(self.place, f"{ADDRESS}.{os.getpid()}")
+        try:
+            with suppress(FileNotFoundError):
+                path.unlink()
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                file.write(address.model_dump_json())
+            path.replace(Path(self.place, ADDRESS))
+        except OSError as refused:
+            _logger.debug("%s cannot be written: %s", ADDRESS, refused)
+
 
 LOCAL = "127.0.0.1"
 
@@ -60,7 +115,7 @@ class Console:
 
 
 def _listening(address: str, port: int, last_port: int | None) -> socket.socket:
-    """Listen at a port; for port 0, at the last one if it is free. Raise `AddressTaken` if that is impossible."""
+    """Listen at a port; for port 0, at the last one if it is free. Raise `address-taken` if that is impossible."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     if port == 0 and last_port is not None:
         with suppress(OSError):
@@ -68,7 +123,7 @@ def _listening(address: str, port: int, last_port: int | None) -> socket.socket:
     try:
         return socket.create_server((address, port), family=family)
     except OSError as refused:
-        raise AddressTaken("the console", "--console=PORT or --port", address, port, refused) from refused
+        raise address_taken("the console", "--console=PORT or --port", address, port, refused) from refused
 
 
 _QUIET = {
@@ -91,5 +146,5 @@ def _uvicorn() -> Any:
         import starlette  # noqa: F401, PLC0415 - an extra brings it
         import uvicorn  # noqa: PLC0415 - as above
     except ImportError as missing:
-        raise LibraryMissing(str(missing.name), "console") from missing
+        raise library_missing(str(missing.name), "console") from missing
     return uvicorn

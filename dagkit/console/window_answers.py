@@ -1,20 +1,24 @@
-"""Answers about windows: pages of them, one of them, and series over all."""
+"""Answers about windows: pages of them, one of them, and series over all; about chains of blocks; and the overview."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from dagkit.api.operators import DROPPED
-from dagkit.api.stats import BYTE, by_unit
-from dagkit.console.run_folder import NOT_READ, RunFolder
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.api.stats import by_unit
+from dagkit.console.run_folder import NOT_READ, RunFolder, status_of
 from dagkit.engine.files.staging import by_file
-from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
+from dagkit.engine.program.address import Address
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
 from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
+from dagkit.ledger.exchange.manifests import manifest_of
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import length_of
 
@@ -195,3 +199,36 @@ def _pending(checkpoint: Checkpoint) -> list[Span]:
 
 def _positions(spans: Iterable[Span]) -> int:
     return sum(length_of(span) for span in spans if span.end is not None and not span.shares)
+
+
+def blocks(folder: RunFolder, name: str, before: int | None, limit: int) -> Row:
+    """A page of the blocks of one chain."""
+    with folder.ledger() as ledger:
+        if ledger is None or name not in ledger.names():
+            raise HTTPException(404, f"the ledger has no chain {name!r}")
+        chain = ledger.chain(name)
+        end = chain.head.seq + 1 if before is None else min(before, chain.head.seq + 1)
+        first = max(0, end - limit)
+        found = [
+            {"block": record.seq, "hash": record.hash, **manifest_of(record)}
+            for record in chain.records(first, end - 1)
+        ]
+    return {"chain": name, "rows": found[::-1], "next": first or None}
+
+
+def overview(folder: RunFolder, *, allows_control: bool) -> Row:
+    """The overview. It reads the last window only."""
+    launched, run = folder.launched(), folder.run()
+    with folder.windows() as chain, folder.ledger() as ledger:
+        last = None if chain is None else window_at(chain, chain.head.seq)
+        chains = [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
+    return {
+        "application": launched.plan.application if launched is not None else chain.name if chain is not None else "",
+        "path": folder.place,
+        "launched": None if launched is None else launched.at.isoformat(),
+        "version": None if launched is None else launched.version,
+        "status": status_of(run),
+        "allows_control": allows_control,
+        "last": None if last is None else row_of(last, folder.units()),
+        "chains": chains,
+    }

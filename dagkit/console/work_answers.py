@@ -6,14 +6,14 @@ from itertools import islice
 
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.window_answers import Row, items_of, page
-from dagkit.engine.facts import Decided as DecidedOnWork
-from dagkit.engine.facts import Scaled, Split
-from dagkit.engine.history.backlogs import Decided
-from dagkit.engine.history.window_pages import Window
-from dagkit.engine.history.work_history import lost_in, work_left
-from dagkit.inventory.listing import recorded
-from dagkit.inventory.readings import Reading, readings
-from dagkit.urls import absolute
+from dagkit.engine.program.facts import Decided as DecidedOnWork
+from dagkit.engine.program.facts import Scaled, Split
+from dagkit.engine.record.backlogs import Decided
+from dagkit.engine.record.history import Window
+from dagkit.engine.record.work_history import lost_in, work_left
+from dagkit.ground.urls import absolute
+from dagkit.runs.inventory.listing import recorded
+from dagkit.runs.inventory.readings import Reading, readings
 
 MOST_WORK = 500
 """The highest number of ranges of work that one answer lists."""

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from dagkit.api.operators import main_outlet, sending
 from dagkit.api.running import Context
 from dagkit.api.work import SplittableOperator
-from dagkit.dataframes.file_contents import RowUnfit
+from dagkit.dataframes.file_contents import row_unfit
 from dagkit.engine.worker.instances import Receiver, bind_output, live
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.errors import RunFailure
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
 _VALUE = "value"
 
 
-class WorkUnfinished(RunFailure):
+def _element_unfinished(reader: str, element: Any) -> RunFailure:
     """A reader left a part of an element for later, and a micro-batch of Spark has no later."""
-
-    code = "element-unfinished"
-
-    def __init__(self, reader: str, element: Any) -> None:
-        super().__init__(
-            f"{reader} read a part of {element!r:.80} and deferred the rest, or the element has no end",
-            "use a reader whose elements have an end, or launch an application with this reader",
-        )
+    return RunFailure(
+        f"{reader} read a part of {element!r:.80} and deferred the rest, or the element has no end",
+        "use a reader whose elements have an end, or launch an application with this reader",
+        code="element-unfinished",
+    )
 
 
 def rows_of(
@@ -73,14 +70,14 @@ def _work(reader: SplittableOperator[Any, Any], element: Any) -> Iterator[None]:
     restriction = reader.initial_restriction(element)
     tracker = reader.tracker(element, restriction)
     if not tracker.is_bounded():
-        raise WorkUnfinished(type(reader).__name__, element)
+        raise _element_unfinished(type(reader).__name__, element)
     send = sending(reader, "process")
     for item in reader.process(element, tracker) or ():
         send(item if isinstance(item, Batch) else iter((item,)))
         yield
     tracker.check_done()
     if tracker.deferred() is not None:
-        raise WorkUnfinished(type(reader).__name__, element)
+        raise _element_unfinished(type(reader).__name__, element)
     yield
 
 
@@ -97,7 +94,7 @@ def _arrow(batch: Batch[Any], schema: "pa.Schema", place: str) -> "pa.RecordBatc
             [_cast(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
         )
     except (pa.ArrowException, AttributeError, KeyError, TypeError, UnicodeError) as error:
-        raise RowUnfit(place, error) from error
+        raise row_unfit(place, error) from error
 
 
 def _values(batch: Batch[Any]) -> Column:

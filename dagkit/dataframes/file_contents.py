@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagkit.errors import RunFailure, printable
-from dagkit.urls import is_url, resolved
+from dagkit.ground.urls import is_url, resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,16 +17,13 @@ _PARQUET = ".parquet"
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
-class RowUnfit(RunFailure):
+def row_unfit(place: str, error: Exception | str) -> RunFailure:
     """A row has not the type of its column in the schema of the DataFrame."""
-
-    code = "row-unfit"
-
-    def __init__(self, place: str, error: Exception | str) -> None:
-        super().__init__(
-            f"{printable(place)}: a row does not have the columns of the DataFrame: {error}",
-            "give the DataFrame another schema: for text that is not UTF-8, `value BINARY`",
-        )
+    return RunFailure(
+        f"{printable(place)}: a row does not have the columns of the DataFrame: {error}",
+        "give the DataFrame another schema: for text that is not UTF-8, `value BINARY`",
+        code="row-unfit",
+    )
 
 
 def is_parquet(path: str) -> bool:
@@ -62,7 +59,7 @@ def rows_of_parquet(path: str, start: int, end: int, schema: "pa.Schema") -> Ite
                 [batch.column(field.name).cast(field.type) for field in schema], schema=schema
             )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as error:
-        raise RowUnfit(path, error) from error
+        raise row_unfit(path, error) from error
 
 
 def _start_of(group: Any) -> int:
@@ -76,13 +73,13 @@ def rows_of_lines(path: str, start: int, end: int, schema: "pa.Schema") -> Itera
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     if len(schema) != 1:
-        raise RowUnfit(path, f"a line has one column, and the schema has {len(schema)}")
+        raise row_unfit(path, f"a line has one column, and the schema has {len(schema)}")
     column = schema.field(0)
     for place, lines in _lines(path, start, end):
         try:
             yield pa.RecordBatch.from_arrays([lines.cast(column.type)], schema=schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise RowUnfit(f"{path}, byte {place}", error) from error
+            raise row_unfit(f"{path}, byte {place}", error) from error
 
 
 def _lines(path: str, start: int, end: int) -> Iterator[tuple[int, "pa.Array"]]:

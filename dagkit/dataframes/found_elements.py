@@ -14,14 +14,14 @@ from dagkit.api.dag import Dag
 from dagkit.api.operators import InputOperator, Operator, main_outlet
 from dagkit.api.running import Until
 from dagkit.api.work import SplittableOperator, work_port
-from dagkit.clock import SystemClock
 from dagkit.compiler import compile_application
 from dagkit.conf.values.classes import ClassNotFound, find_class
-from dagkit.dataframes.source_options import OptionsInvalid, StreamOptions
-from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.checkpoint.journal import Journal
+from dagkit.dataframes.source_options import StreamOptions, options_invalid
+from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.inputs.driver_input import DriverInput, context_of
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.record.journal import Journal
+from dagkit.ground.clock import SystemClock
 from dagkit.ledger import AddData, Ledger
 from dagkit.plan import fingerprint
 
@@ -150,7 +150,7 @@ def _application(options: StreamOptions) -> Any:
         reader = dag.add_operator(_READER, reader_class())
         outlet = main_outlet(found)
         if outlet is None:
-            raise OptionsInvalid(f"{options.input} has no main output", "mark one of its outputs with main=True")
+            raise options_invalid(f"{options.input} has no main output", "mark one of its outputs with main=True")
         dag.add_stream("elements", outlet, getattr(reader, work_port(reader)))
 
     return found_elements
@@ -160,7 +160,7 @@ def _found(name: str, option: str, base: type) -> Any:
     try:
         found = find_class(name)
     except ClassNotFound as error:
-        raise OptionsInvalid(f"the option {option}: {error}", error.help) from error
+        raise options_invalid(f"the option {option}: {error}", error.help) from error
     if not issubclass(found, base):
-        raise OptionsInvalid(f"the option {option}: {name} is no {base.__name__}", f"name a {base.__name__}")
+        raise options_invalid(f"the option {option}: {name} is no {base.__name__}", f"name a {base.__name__}")
     return found

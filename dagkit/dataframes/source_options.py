@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles
 
 from dagkit.errors import RunFailure, did_you_mean
-from dagkit.urls import absolute
+from dagkit.ground.urls import absolute
 
 _INPUT, _READER = "FileSplitterInput", "LineReader"
 _OF_BATCHES = ("path", "operator", "verify")
@@ -14,10 +14,9 @@ _OF_STREAMS = ("path", "ledger", "input", "reader", "maxfilespertrigger", "maxby
 _OPERATORS = ("input.", "reader.")
 
 
-class OptionsInvalid(RunFailure):
+def options_invalid(problem: str, remedy: str) -> RunFailure:
     """The options of `spark.read` or `spark.readStream` with the format "dagkit" are wrong."""
-
-    code = "options-invalid"
+    return RunFailure(problem, remedy, code="options-invalid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +52,11 @@ class StreamOptions:
 
 
 def batch_options(given: Mapping[str, str]) -> BatchOptions:
-    """The options of `spark.read`. Raise OptionsInvalid if they are unknown, or name no folder."""
+    """The options of `spark.read`. Raise `options-invalid` if they are unknown, or name no folder."""
     given = _checked(given, _OF_BATCHES)
     verify = given.get("verify", "true").lower()
     if verify not in ("true", "false"):
-        raise OptionsInvalid(f"the option verify is {verify!r}", "set it to true or false")
+        raise options_invalid(f"the option verify is {verify!r}", "set it to true or false")
     return BatchOptions(
         absolute(_required(given, "path", "load(path) of the application's folder")),
         given.get("operator"),
@@ -66,11 +65,11 @@ def batch_options(given: Mapping[str, str]) -> BatchOptions:
 
 
 def stream_options(given: Mapping[str, str]) -> StreamOptions:
-    """The options of `spark.readStream`. Raise OptionsInvalid if they are unknown or contradict each other."""
+    """The options of `spark.readStream`. Raise `options-invalid` if they are unknown or contradict each other."""
     given = _checked(given, _OF_STREAMS, _OPERATORS)
     limits = [name for name in ("maxfilespertrigger", "maxbytespertrigger") if name in given]
     if len(limits) == 2:
-        raise OptionsInvalid("maxFilesPerTrigger and maxBytesPerTrigger are both set", "set one of them")
+        raise options_invalid("maxFilesPerTrigger and maxBytesPerTrigger are both set", "set one of them")
     properties = {
         f"dt.operator.{name.partition('.')[0].capitalize()}.prop.{name.partition('.')[2]}": value
         for name, value in given.items()
@@ -89,13 +88,13 @@ def stream_options(given: Mapping[str, str]) -> StreamOptions:
 
 def _limit(name: str, value: str) -> ReadLimit:
     if not value.isdigit() or not int(value):
-        raise OptionsInvalid(f"the option {name} is {value!r}", "set it to a whole number above 0")
+        raise options_invalid(f"the option {name} is {value!r}", "set it to a whole number above 0")
     return ReadMaxFiles(int(value)) if name == "maxfilespertrigger" else ReadMaxBytes(int(value))
 
 
 def _required(given: Mapping[str, str], name: str, remedy: str) -> str:
     if not given.get(name):
-        raise OptionsInvalid(f"the option {name} is missing", f"add {remedy}")
+        raise options_invalid(f"the option {name} is missing", f"add {remedy}")
     return given[name]
 
 
@@ -104,5 +103,5 @@ def _checked(given: Mapping[str, str], known: tuple[str, ...], beginnings: tuple
     options = {name.lower(): value for name, value in given.items()}
     for name in options:
         if name not in known and not any(map(name.startswith, beginnings)):
-            raise OptionsInvalid(f"there is no option {name}", did_you_mean(name, known))
+            raise options_invalid(f"there is no option {name}", did_you_mean(name, known))
     return options

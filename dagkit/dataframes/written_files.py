@@ -8,10 +8,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from dagkit.dataframes.file_contents import is_divisible, is_parquet, rows_of_lines, rows_of_parquet
-from dagkit.dataframes.source_options import BatchOptions, OptionsInvalid
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.dataframes.source_options import BatchOptions, options_invalid
+from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.staging import by_file
-from dagkit.engine.history.history import history
+from dagkit.engine.record.history import history
 from dagkit.errors import RunFailure, printable
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.audit.verify import verify
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 LINES = "value STRING"
 PARTITION_BYTES = 64 << 20
-
-
-class OutputUnproven(RunFailure):
-    """An application's output is not what its ledger says; nothing of it was read."""
-
-    code = "output-unproven"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +94,7 @@ def _opened(path: str) -> Ledger:
     try:
         return Ledger.open(path)
     except ChainNotFound as error:
-        raise OptionsInvalid(
+        raise options_invalid(
             f"{printable(path)} is no folder of an application: it contains no ledger",
             'name the APPLICATION_PATH of a launched application; for `spark.readStream`, add option("ledger", path)',
         ) from error
@@ -109,13 +103,13 @@ def _opened(path: str) -> Ledger:
 def _operator(options: BatchOptions, writers: Sequence[str]) -> str:
     if options.operator is not None:
         if options.operator not in writers:
-            raise OptionsInvalid(
+            raise options_invalid(
                 f"no operator {options.operator} has completed a file in {options.path}",
                 f"operators with files: {', '.join(writers) or 'none yet'}",
             )
         return options.operator
     if len(writers) > 1:
-        raise OptionsInvalid(
+        raise options_invalid(
             f"{len(writers)} operators have written files in {options.path}",
             f'choose one with option("operator", …): {", ".join(writers)}',
         )
@@ -125,20 +119,23 @@ def _operator(options: BatchOptions, writers: Sequence[str]) -> str:
 def _verify(ledger: Ledger, path: str) -> None:
     verdict = verify(ledger)
     if not verdict.is_valid:
-        raise OutputUnproven(
-            f"the ledger in {path} is not valid: {verdict.faults[0]}", "run `dagkit ledger verify` for all faults"
+        raise RunFailure(
+            f"the ledger in {path} is not valid: {verdict.faults[0]}",
+            "run `dagkit ledger verify` for all faults",
+            code="output-unproven",
         )
 
 
 def _check(file: WrittenFile) -> None:
-    """Raise OutputUnproven unless the file is as long as it was committed."""
+    """Raise `output-unproven` unless the file is as long as it was committed."""
     length = folder_at(file.path.rpartition("/")[0]).length(file.path)
     if length != file.length:
         state = "is missing" if length is None else f"has {length} bytes instead of {file.length}"
-        raise OutputUnproven(
+        raise RunFailure(
             f"{printable(file.path)} {state}: it was changed after the application had written it, or is not in "
             "place yet",
             "restore it, or launch the application again if it was stopped while it put files in place",
+            code="output-unproven",
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
-from dagkit.clock import Clock, SystemClock
+from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.log import HEADS, Log
 from dagkit.ledger.chain.witness import InputChain
@@ -96,10 +96,10 @@ class Ledger:
             self._chains[name] = Chain.open(self.store, folder_of(name), name, **self._given)
         return self._chains[name]
 
-    def root(self, name: str, schema: DataSchema = WORK_SCHEMA) -> Chain:
+    def root(self, name: str) -> Chain:
         """The chain of an input operator; created, with its schema, if it does not exist."""
         chain = self._opened_or_created(name, DatasetKind.ROOT)
-        self._declare(chain, SetDataSchema(schema=schema))
+        self._declare(chain, SetDataSchema(schema=WORK_SCHEMA))
         return chain
 
     def application(
@@ -112,11 +112,9 @@ class Ledger:
         self._declare(chain, SetDataSchema(schema=schema))
         return chain
 
-    def create_chain(self, name: str, kind: DatasetKind, dataset_id: str | None = None) -> Chain:
+    def create_chain(self, name: str, kind: DatasetKind) -> Chain:
         """Create a chain that holds only its Seed."""
-        self._chains[name] = Chain.create(
-            self.store, folder_of(name), name, kind, dataset_id or new_dataset_id(), **self._given
-        )
+        self._chains[name] = Chain.create(self.store, folder_of(name), name, kind, new_dataset_id(), **self._given)
         return self._chains[name]
 
     def adopt(self, name: str) -> Chain:

@@ -14,8 +14,8 @@ from typing import Any, get_args
 
 from dagkit.api.stats import OperatorStats
 from dagkit.conf.grammar.names import snake
-from dagkit.engine.operator_output import present
-from dagkit.engine.reports.run_events import Failed, Measured, Reshaped, Resumed, RunEvent
+from dagkit.engine.program.operator_output import present
+from dagkit.engine.record.run_events import Failed, Measured, Reshaped, Resumed, RunEvent
 
 Write = Callable[[str], None]
 

@@ -6,7 +6,7 @@ acme = "acme.dagkit:Observer"
 
 from importlib.metadata import entry_points
 
-from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.record.run_events import Observer
 from dagkit.errors import did_you_mean
 
 GROUP = "dagkit.observers"

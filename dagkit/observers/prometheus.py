@@ -4,25 +4,84 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from dagkit.api.stats import BYTE, OperatorStats
-from dagkit.engine.facts import Fact, Scaled, Split
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
-from dagkit.errors import AddressTaken
-from dagkit.observers.series import ALL, OPERATOR, USER, Series
+from dagkit.api.stats import OperatorStats
+from dagkit.engine.program.facts import Fact, Scaled, Split
+from dagkit.engine.record.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
+from dagkit.errors import address_taken
+from dagkit.ground.amounts import BYTE
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+OPERATOR = ("app", "operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One figure with its labels; a path, window or partition is never a label, because their number is unbounded."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    meaning: str
+
+
+ALL = (
+    Series("dagkit_build_info", "gauge", ("version",), "always 1; the version of dagkit that runs"),
+    Series("dagkit_tuples_total", "counter", (*OPERATOR, "port", "direction"), "items that passed a port"),
+    Series("dagkit_read_bytes_total", "counter", OPERATOR, "bytes that were read"),
+    Series(
+        "dagkit_read_positions_total", "counter", OPERATOR, "other positions that were read, such as offsets of Kafka"
+    ),
+    Series("dagkit_written_bytes_total", "counter", ("app",), "bytes that committed windows wrote"),
+    Series("dagkit_files_written_total", "counter", ("app",), "files that were completed"),
+    Series("dagkit_blocks_found_total", "counter", OPERATOR, "blocks that an input operator found"),
+    Series("dagkit_items_found_total", "counter", OPERATOR, "other items that an input operator found"),
+    Series("dagkit_queue_blocks", "gauge", (*OPERATOR, "port"), "blocks waiting to be read"),
+    Series("dagkit_queue_bytes", "gauge", (*OPERATOR, "port"), "total length of the waiting blocks"),
+    Series("dagkit_queue_positions", "gauge", (*OPERATOR, "port"), "the same for positions that are no bytes"),
+    Series("dagkit_block_duration_seconds", "histogram", OPERATOR, "time to read a block, or a part of one"),
+    Series("dagkit_block_splits_total", "counter", (*OPERATOR, "reason"), "splits of work, by rule"),
+    Series("dagkit_operator_partitions", "gauge", OPERATOR, "partitions in the last window"),
+    Series("dagkit_operator_partitions_target", "gauge", OPERATOR, "partitions in the last decision"),
+    Series(
+        "dagkit_scale_decisions_total",
+        "counter",
+        (*OPERATOR, "direction", "policy"),
+        "decisions about partitions: `up`, `down`, or `none` for no change",
+    ),
+    Series(
+        "dagkit_operator_busy_ratio",
+        "gauge",
+        OPERATOR,
+        "share of the last window in which its slots were busy; fused operators have the same value",
+    ),
+    Series("dagkit_window_duration_seconds", "histogram", ("app",), "from the start of a window to its commit"),
+    Series("dagkit_checkpoint_duration_seconds", "histogram", ("app",), "time to commit a window"),
+    Series("dagkit_windows_committed_total", "counter", ("app",), "windows that were committed"),
+    Series("dagkit_last_commit_timestamp_seconds", "gauge", ("app",), "time of the last commit"),
+    Series("dagkit_errors_total", "counter", (*OPERATOR, "kind"), "windows that failed, by exception"),
+    Series("dagkit_recoveries_total", "counter", ("app",), "windows that a launch found promised but not committed"),
+)
+"""In the order of the documentation."""
+
+USER = "dagkit_user_"
+"""The prefix of the metrics that operators declare; their labels are OPERATOR."""
+
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 """Upper bounds in seconds: windows take from some hundredths of a second to some minutes."""
 
 
 class Prometheus:
-    """An observer that updates all series, in its own registry unless one is given."""
+    """An observer that updates all series, in its own registry."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = registry or CollectorRegistry()
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
         self._app = ""
         self._instruments = {series.name: _instrument(series, self.registry) for series in ALL}
         self._user: dict[str, Gauge] = {}
@@ -53,7 +112,7 @@ class Prometheus:
         try:
             server, thread = start_http_server(port, address, self.registry)
         except OSError as refused:
-            raise AddressTaken("the metrics", "--metrics-port", address, port, refused) from refused
+            raise address_taken("the metrics", "--metrics-port", address, port, refused) from refused
         try:
             yield int(server.server_port)
         finally:

@@ -16,10 +16,10 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from weakref import WeakSet
 
-from dagkit.engine.operator_output import LOG, LONGEST_BYTES
-from dagkit.engine.reports.run_events import Measured, Observer, RunEvent
+from dagkit.engine.program.operator_output import LOG, LONGEST_BYTES
+from dagkit.engine.record.run_events import Measured, Observer, RunEvent
+from dagkit.ground.urls import is_url
 from dagkit.observers.lines import Lines
-from dagkit.urls import is_url
 
 BACKUPS = 3
 

@@ -1,18 +1,26 @@
 """The figures of a run as text, for terminals and notebooks."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from importlib import import_module
+from typing import Any
 
 from dagkit.api.operators import DROPPED, REJECTED
-from dagkit.engine.reports.run_events import SlotAtWork
-from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
-from dagkit.engine.reports.status_file import SeenRun
+from dagkit.api.stats import by_unit
+from dagkit.engine.record.run_events import Ended, Failed, RunEvent, SlotAtWork
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot
+from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
-from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
+from dagkit.ground.amounts import aligned, counted, in_time, in_units, what_was_written
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
+_SPREAD = 0.2
+"""An estimate shows its bounds if they differ by more than this share of it."""
 _UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
 """What became of records that were not sent, by the output or metric that counts them."""
 
@@ -33,7 +41,7 @@ def own_picture(now: RunSnapshot) -> str:
 
 
 def _figures(seen: SeenRun) -> str:
-    return "\n".join([*_summary(seen), "", aligned([_HEADER, *map(_row, seen.snapshot.operators)])])
+    return "\n".join([*_summary(seen), "", aligned([_HEADER, *map(_row, seen.snapshot.operators)], to_right=True)])
 
 
 def _restarted(now: RunSnapshot) -> str:
@@ -58,14 +66,15 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     yield _windows(seen)
     yield f"this launch: {figures_of(now)}"
     yield from counted_things(now)
-    if now.pending_elements:
-        left = f", about {in_time(now.eta_seconds)} left" if now.eta_seconds and seen.runs else ""
-        yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}{left}"
+    if seen.runs and now.to_do:
+        yield f"reading: {reading(now)}"
+    elif now.pending_elements:
+        yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}"
     if seen.runs or now.is_over:
         yield from (f"waiting: {printable(sentence)}" for sentence in now.waits_for)
     if seen.runs:
         yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
-    for operator in now.operators:
+    for operator in () if seen.runs and now.working else now.operators:
         for work in operator.underway[:_MOST_NAMED]:
             share = "" if work.fraction is None else f" {work.fraction:.0%}"
             yield f"under way: {operator.name} {printable(work.source)}{share}"
@@ -78,6 +87,25 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         first, _, rest = now.error.message.partition("\n")
         more = "; `dagkit logs` prints the rest" if rest else ""
         yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
+
+
+def reading(now: RunSnapshot) -> str:
+    """How far a launch has come: `212.4 MB of 495.0 MB (43%), 9.3 MB/s, about 20 s left (16 s to 25 s)`."""
+    done = by_unit((*now.read.items(), *now.done.items()))
+    whole = by_unit((*now.read.items(), *now.to_do.items()))
+    share = sum(done.values()) / sum(whole.values())
+    rate = now.positions_per_second
+    speed = f", {in_units(dict.fromkeys(whole, rate))}/s" if rate and len(whole) == 1 else ""
+    return f"{in_units(done)} of {in_units(whole)} ({share:.0%}){speed}{time_left(now)}"
+
+
+def time_left(now: RunSnapshot) -> str:
+    """How long all pending work takes: `, about 20 s left (16 s to 25 s)`; empty if that is unknown."""
+    if now.eta_seconds is None or now.eta_least_seconds is None or now.eta_most_seconds is None:
+        return ""
+    least, most = now.eta_least_seconds, now.eta_most_seconds
+    spread = f" ({in_time(least)} to {in_time(most)})" if most - least > max(1.0, _SPREAD * now.eta_seconds) else ""
+    return f", about {in_time(now.eta_seconds)} left{spread}"
 
 
 def slots_at_work(working: Sequence[SlotAtWork], at: datetime) -> Iterator[str]:
@@ -142,22 +170,8 @@ def figures_of(now: RunSnapshot) -> str:
         known = "no input found" if not now.waits_for else "no input read"
         return f"no new input since window {now.window}" if now.window else known
     rate = f", {in_units(now.read_per_second)}/s" if now.read_per_second else ""
-    return (
-        f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, "
-        f"{in_bytes(totals.written)} written to {counted(totals.files, 'file')}"
-    )
-
-
-def aligned(rows: list[tuple[str, ...]]) -> str:
-    """Rows as text in columns: the first to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if index == 0 else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    written = what_was_written(totals.written, totals.files)
+    return f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, {written}"
 
 
 def _windows(seen: SeenRun) -> str:
@@ -195,3 +209,44 @@ def _row(operator: OperatorFigures) -> tuple[str, ...]:
 
 def _rate(per_second: float) -> str:
     return f"{per_second:.0f}" if per_second >= 10 or per_second == 0 else f"{per_second:.1f}"
+
+
+_SECONDS_BETWEEN = 1.0
+"""The shortest time between two updates."""
+
+
+class LiveFigures:
+    """An observer that shows the figures of its run: those of `dagkit top`."""
+
+    def __init__(
+        self, run: RunPicture, show: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._run = run
+        self._show = show
+        self._clock = clock
+        self._due = clock()
+
+    def __call__(self, event: RunEvent) -> None:
+        now = self._clock()
+        if now >= self._due or isinstance(event, Ended | Failed):
+            self._due = now + _SECONDS_BETWEEN
+            self._show(own_picture(self._run.snapshot()))
+
+
+def in_notebook(run: RunPicture) -> Iterator[LiveFigures]:
+    """Yield an observer if this is the kernel of a notebook. IPython is not imported unless it runs."""
+    # the thread that starts Spark may be importing IPython now, which then has not got this function yet
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = None if get_ipython is None else get_ipython()
+    if getattr(shell, "kernel", None) is None:
+        return
+    display = import_module("IPython.display").display
+    shown: list[Any] = []
+
+    def show(text: str) -> None:
+        if shown:
+            shown[0].update({"text/plain": text}, raw=True)
+        else:
+            shown.append(display({"text/plain": text}, raw=True, display_id=True))
+
+    yield LiveFigures(run, show)

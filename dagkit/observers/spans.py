@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from dagkit.engine.reports.run_events import Failed, Measured, Observer, Resumed, RunEvent, StageRun
+from dagkit.engine.record.run_events import Failed, Measured, Observer, Resumed, RunEvent, StageRun
 
 
 def tracing() -> list[Observer]:

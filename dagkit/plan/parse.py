@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from dagkit.errors import PlanUnreadable
+from dagkit.errors import plan_unreadable
 from dagkit.plan.model import PLAN_SCHEMA, Plan
 
 _WRITE_AGAIN = "write the plan again, as in `dagkit plan APP --json`"
@@ -18,23 +18,23 @@ def write_plan(plan: Plan) -> str:
 
 
 def read_plan(text: str, source: str = "the text") -> Plan:
-    """Read a plan that `write_plan` wrote. Raise `PlanUnreadable` if the text is not a plan, or not of this version."""
+    """Read a plan that `write_plan` wrote. Raise plan-unreadable if the text is not a plan, or not of this version."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as malformed:
-        raise PlanUnreadable(f"{source} is not a plan: {malformed}", _WRITE_AGAIN) from malformed
+        raise plan_unreadable(f"{source} is not a plan: {malformed}", _WRITE_AGAIN) from malformed
     found = data.get("schema") if isinstance(data, dict) else None
     if found != PLAN_SCHEMA:
-        raise PlanUnreadable(f"{source} is of schema {found!r}; this dagkit reads {PLAN_SCHEMA!r}", _WRITE_AGAIN)
+        raise plan_unreadable(f"{source} is of schema {found!r}; this dagkit reads {PLAN_SCHEMA!r}", _WRITE_AGAIN)
     try:
         plan = Plan.model_validate(data)
     except ValidationError as invalid:
         first = invalid.errors(include_url=False)[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise PlanUnreadable(f"{source} is not a plan: {path}: {first['msg']}", _WRITE_AGAIN) from invalid
+        raise plan_unreadable(f"{source} is not a plan: {path}: {first['msg']}", _WRITE_AGAIN) from invalid
     inconsistent = next(_inconsistencies(plan), None)
     if inconsistent is not None:
-        raise PlanUnreadable(f"{source} is not a plan: {inconsistent}", _WRITE_AGAIN)
+        raise plan_unreadable(f"{source} is not a plan: {inconsistent}", _WRITE_AGAIN)
     return plan
 
 

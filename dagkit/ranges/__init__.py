@@ -4,11 +4,16 @@ A `RangeTracker` guards the reading of a range, and a `RestrictionTracker` a fun
 Both grant claims in ascending order, one by one or many at once. Another thread may split both between two claims.
 """
 
-from dagkit.ranges.byte_key import NO_KEYS, ByteKeyRange, ByteKeyRangeTracker, ByteKeyRestrictionTracker
+from dagkit.ranges.byte_key import (
+    NO_KEYS,
+    ByteKeyRange,
+    ByteKeyRangeTracker,
+    ByteKeyRestrictionTracker,
+    GroupedShuffleRangeTracker,
+    LexicographicKeyRangeTracker,
+    OrderedPositionRangeTracker,
+)
 from dagkit.ranges.cursor import Position, Run
-from dagkit.ranges.finalizer import BundleFinalizer
-from dagkit.ranges.growable import EndEstimator, GrowableOffsetRestrictionTracker
-from dagkit.ranges.key_positions import LexicographicKeyRangeTracker, OrderedPositionRangeTracker
 from dagkit.ranges.offset import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, OffsetRangeTracker
 from dagkit.ranges.progress import Progress
 from dagkit.ranges.range_errors import (
@@ -28,13 +33,14 @@ from dagkit.ranges.range_errors import (
 from dagkit.ranges.restriction import (
     NEXT_LAUNCH,
     Deferred,
+    EndEstimator,
+    GrowableOffsetRestrictionTracker,
     OffsetRestrictionTracker,
     RestrictionTracker,
     SplitRestriction,
     claimed_runs,
     split_near,
 )
-from dagkit.ranges.shuffle import GroupedShuffleRangeTracker
 from dagkit.ranges.tracker import RangeTracker, Split, SplitPoints
 from dagkit.ranges.unsplittable import (
     SequentialRestrictionTracker,
@@ -43,6 +49,7 @@ from dagkit.ranges.unsplittable import (
 )
 from dagkit.ranges.watermark import (
     END_OF_TIME,
+    BundleFinalizer,
     ManualWatermarkEstimator,
     MonotonicWatermarkEstimator,
     WalltimeWatermarkEstimator,

@@ -1,22 +1,55 @@
-"""Ranges of byte strings in the order of their bytes, such as the row keys of a key-value store."""
+"""Ranges of byte strings, such as the row keys of a key-value store, and of other keys that have an order."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Final
 
-from dagkit.ranges.base256 import DIGITS_OF_A_FLOAT, fraction_between, number, numbers, share
-from dagkit.ranges.cursor import Cursor
+from dagkit.ranges.cursor import Cursor, P
 from dagkit.ranges.progress import Progress
 from dagkit.ranges.range_errors import (
+    ClaimBackwards,
     FractionInvalid,
     PositionOutside,
     PositionUnmeasured,
     RangeInvalid,
+    SplitPointMissing,
     WorkUnclaimed,
 )
 from dagkit.ranges.restriction import RestrictionTracker, SplitRestriction
 from dagkit.ranges.tracker import CursorRangeTracker
+
+# Byte strings are numbers between 0 and 1: each byte is a digit to the base 256 after the point.
+# Therefore trailing NULs do not change the number, and the end of all strings, None here, is 1. The arithmetic uses
+# integers, so it is exact at any length.
+
+
+DIGITS_OF_A_FLOAT = 53
+"""The number of binary digits in the mantissa of a float."""
+
+
+def number(key: bytes | None, length: int) -> int:
+    """The key as an integer of `length` digits; further bytes are cut off."""
+    return 1 << 8 * length if key is None else int.from_bytes(key[:length].ljust(length, b"\0"), "big")
+
+
+def numbers(*keys: bytes | None) -> tuple[int, ...]:
+    """The keys as integers with the number of digits of the longest key."""
+    length = max(len(key or b"") for key in keys)
+    return tuple(number(key, length) for key in keys)
+
+
+def share(whole: int, fraction: float) -> int:
+    """A fraction of a whole, rounded down. Exact for integers that no float can hold."""
+    numerator, denominator = fraction.as_integer_ratio()
+    return whole * numerator // denominator
+
+
+def fraction_between(key: bytes, start: bytes, stop: bytes | None) -> float:
+    """The fraction of the distance from start to stop that lies before the key; 0 if there is no distance."""
+    low, at, high = numbers(start, key, stop)
+    return 0.0 if low == high else (at - low) / (high - low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +236,98 @@ def _width(start: bytes, stop: bytes | None) -> float:
     """The fraction of the key space between two keys, assuming that keys are spread evenly."""
     low, high, whole = numbers(start, stop, None)
     return (high - low) / whole
+
+
+class OrderedPositionRangeTracker(CursorRangeTracker[P]):
+    """Tracks positions of any ordered type. A subclass maps them to fractions. None stands for no bound.
+
+    Records may share a position, and a split never separates them.
+    """
+
+    positions_repeat = True
+
+    def __init__(self, start: P | None = None, stop: P | None = None) -> None:
+        if start is not None and stop is not None and start > stop:
+            raise RangeInvalid(start, stop, "it stops before it starts")
+        super().__init__(start, stop)
+
+    @classmethod
+    @abstractmethod
+    def position_to_fraction(cls, position: P, start: P | None, stop: P | None) -> float: ...
+
+
+class LexicographicKeyRangeTracker(OrderedPositionRangeTracker[bytes]):
+    """Tracks byte strings in lexicographic order, interpreted as fractions to the base 256.
+
+    Computed keys are as short as the fraction's precision allows, and end in no NUL.
+    """
+
+    @classmethod
+    def position_to_fraction(cls, position: bytes, start: bytes | None = None, stop: bytes | None = None) -> float:
+        return fraction_between(position, start or b"", stop)
+
+    @classmethod
+    def fraction_to_position(
+        cls, fraction: float, start: bytes | None = None, stop: bytes | None = None
+    ) -> bytes | None:
+        """The key at a fraction: strictly between the bounds, except at 0 and 1, where it is the bound."""
+        start = start or b""
+        if fraction in (0.0, 1.0):
+            return start if fraction == 0.0 else stop
+        if stop is not None and start.rstrip(b"\0") == stop.rstrip(b"\0"):
+            return start
+        # Seven digits after the common ones hold the precision of a float; a small fraction has leading zeros.
+        length = _shared_digits(start, stop) + _leading_zeros(fraction) + 7
+        while True:
+            low, high = number(start, length), number(stop, length)
+            key = low + share(high - low, fraction)
+            if low < key < high:
+                return key.to_bytes(length, "big").rstrip(b"\0")
+            length += 1
+
+
+def _shared_digits(start: bytes, stop: bytes | None) -> int:
+    """The number of leading digits that the bounds share. The end of all keys counts as endless 0xff."""
+    digits = zip_longest(start, stop, fillvalue=0) if stop is not None else ((digit, 0xFF) for digit in start)
+    count = 0
+    for low, high in digits:
+        if low != high:
+            break
+        count += 1
+    return count
+
+
+def _leading_zeros(fraction: float) -> int:
+    """The number of leading zero digits of a fraction."""
+    count = 0
+    while fraction * 256 <= 1.0:
+        fraction *= 256
+        count += 1
+    return count
+
+
+class GroupedShuffleRangeTracker(CursorRangeTracker[bytes]):
+    """Tracks groups of a shuffle: the first record of a group is its split point, the others have the same position.
+
+    None, or an empty position, stands for no bound. The consumed fraction is unknown.
+    """
+
+    def __init__(self, start: bytes | None = None, stop: bytes | None = None) -> None:
+        start, stop = start or None, stop or None
+        if start is not None and stop is not None and start > stop:
+            raise RangeInvalid(start, stop, "it stops before it starts")
+        super().__init__(start, stop)
+
+    def _follow(self, record_start: bytes, last: bytes) -> None:
+        if record_start < last:
+            raise ClaimBackwards(record_start, last)
+        if record_start != last:
+            raise SplitPointMissing(record_start, last)
+
+    @classmethod
+    def position_to_fraction(cls, position: bytes, start: bytes | None, stop: bytes | None) -> None:  # noqa: ARG003 - whatever is asked
+        return None
+
+    @classmethod
+    def fraction_to_position(cls, fraction: float, start: bytes | None, stop: bytes | None) -> bytes | None:  # noqa: ARG003 - whatever is asked
+        raise PositionUnmeasured(start, "positions of a shuffle have no distances")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from dagkit.ranges.range_errors import FractionInvalid, ProgressInvalid
 
@@ -56,3 +57,17 @@ class Progress:
     def fraction_remaining(self) -> float:
         """The fraction of the work that is left."""
         return 1.0 - self.fraction_completed
+
+
+SHARES: Final = 2**62
+"""How many an element has."""
+
+
+def percent(share: int) -> str:
+    """`25.0 %` of an element; what is not the whole is not rounded up to it."""
+    return f"{share * 1000 // SHARES / 10} %"
+
+
+def share_of(place: int | None, *, is_shares: bool) -> float | None:
+    """The part of an element, from 0 to 1; None of positions."""
+    return place / SHARES if is_shares and place is not None else None

@@ -17,22 +17,20 @@ duplicate records.
     └── WatermarkInvalid      a watermark is not an instant, or goes back
 """
 
-from typing import ClassVar
-
 from dagkit.errors import RunFailure
 
 
 class RangeFault(RunFailure):
     """The base of all range errors. Each keeps the positions as attributes."""
 
-    caused_by_author: ClassVar[bool] = True
+    caused_by_author = True
 
 
 class RangeInvalid(RangeFault):
     """Two bounds do not form a range."""
 
     code = "range-invalid"
-    usual_help: ClassVar[str] = "give the range a start and a later stop of its own kind, and cut pieces of at least 1"
+    usual_help = "give the range a start and a later stop of its own kind, and cut pieces of at least 1"
 
     def __init__(self, start: object, stop: object, reason: str) -> None:
         super().__init__(f"[{start!r}, {stop!r}) is not a range: {reason}")
@@ -45,7 +43,7 @@ class FractionInvalid(RangeFault):
     """A fraction is not between 0 and 1."""
 
     code = "fraction-invalid"
-    usual_help: ClassVar[str] = "pass a fraction from 0 to 1"
+    usual_help = "pass a fraction from 0 to 1"
 
     def __init__(self, fraction: object) -> None:
         super().__init__(f"{fraction!r} is not a fraction between 0 and 1")
@@ -56,7 +54,7 @@ class PositionUnmeasured(RangeFault):
     """No position can be computed from a fraction."""
 
     code = "position-unmeasured"
-    usual_help: ClassVar[str] = "give the range an end, or split at a position that the reader knows"
+    usual_help = "give the range an end, or split at a position that the reader knows"
 
     def __init__(self, start: object, reason: str) -> None:
         super().__init__(f"no position in the range from {start!r} can be computed from a fraction: {reason}")
@@ -68,7 +66,7 @@ class PositionOutside(RangeFault):
     """A position is not in the range."""
 
     code = "position-outside"
-    usual_help: ClassVar[str] = "ask only about positions in the range"
+    usual_help = "ask only about positions in the range"
 
     def __init__(self, position: object, start: object, stop: object) -> None:
         super().__init__(f"position {position!r} lies outside of [{start!r}, {stop!r})")
@@ -81,7 +79,7 @@ class ClaimBeforeStart(RangeFault):
     """A record starts before the range: the reader has not skipped to the first record in the range."""
 
     code = "claim-before-start"
-    usual_help: ClassVar[str] = "begin with the first record that starts at or after the start of the range"
+    usual_help = "begin with the first record that starts at or after the start of the range"
 
     def __init__(self, position: object, start: object) -> None:
         super().__init__(f"claimed {position!r}, before the range's start {start!r}")
@@ -93,9 +91,7 @@ class ClaimBackwards(RangeFault):
     """A record does not start after the one before it, so its position is already claimed."""
 
     code = "claim-backwards"
-    usual_help: ClassVar[str] = (
-        "claims go forward: claim records in the order of their positions, each split point once"
-    )
+    usual_help = "claims go forward: claim records in the order of their positions, each split point once"
 
     def __init__(self, position: object, last: object) -> None:
         before = "twice" if position == last else f"after {last!r}"
@@ -108,9 +104,7 @@ class SplitPointMissing(RangeFault):
     """A record is not a split point, at a position where only a split point may be."""
 
     code = "split-point-missing"
-    usual_help: ClassVar[str] = (
-        "mark the first record at each position as a split point, and no further record of its group"
-    )
+    usual_help = "mark the first record at each position as a split point, and no further record of its group"
 
     def __init__(self, position: object, group: object = None) -> None:
         super().__init__(
@@ -126,7 +120,7 @@ class WorkUnclaimed(RangeFault):
     """Reading ended before the end of the range, so the rest would be lost."""
 
     code = "work-unclaimed"
-    usual_help: ClassVar[str] = "claim until a claim is refused, or defer the remainder before returning"
+    usual_help = "claim until a claim is refused, or defer the remainder before returning"
 
     def __init__(self, start: object, stop: object) -> None:
         super().__init__(f"[{start!r}, {stop!r}) was never claimed")
@@ -138,7 +132,7 @@ class ProgressInvalid(RangeFault):
     """The amounts of work done and left are invalid."""
 
     code = "progress-invalid"
-    usual_help: ClassVar[str] = "return the amount that is done and the amount that is left, each a number from 0"
+    usual_help = "return the amount that is done and the amount that is left, each a number from 0"
 
     def __init__(self, completed: float, remaining: float, reason: str) -> None:
         super().__init__(f"{completed!r} done and {remaining!r} left is not valid progress: {reason}")
@@ -151,7 +145,7 @@ class DelayInvalid(RangeFault):
     """Work is deferred by a value that is neither a timedelta nor an aware datetime."""
 
     code = "delay-invalid"
-    usual_help: ClassVar[str] = "pass a timedelta, or a datetime with a time zone"
+    usual_help = "pass a timedelta, or a datetime with a time zone"
 
     def __init__(self, delay: object) -> None:
         super().__init__(f"a remainder is deferred by a timedelta or until an aware datetime, not {delay!r}")
@@ -162,7 +156,7 @@ class WatermarkInvalid(RangeFault):
     """A watermark is not an aware instant, or goes back."""
 
     code = "watermark-invalid"
-    usual_help: ClassVar[str] = "set a datetime with a time zone that is not before the last watermark"
+    usual_help = "set a datetime with a time zone that is not before the last watermark"
 
     def __init__(self, instant: object, reason: str) -> None:
         super().__init__(f"{instant!r} is not a valid watermark: {reason}")

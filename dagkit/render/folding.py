@@ -9,20 +9,9 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dagkit.ground.amounts import counted
 from dagkit.plan.model import Plan
-from dagkit.render.picture import (
-    Box,
-    End,
-    Group,
-    GroupKind,
-    Head,
-    Picture,
-    Role,
-    Wire,
-    WireKind,
-    counted,
-    ranks,
-)
+from dagkit.render.picture import Box, End, Group, GroupKind, Head, Picture, Role, Wire, WireKind, ranks
 
 READABLE = 60
 """The frames of a picture with more boxes are closed."""

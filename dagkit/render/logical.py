@@ -10,23 +10,10 @@ from typing import Any, TypeVar
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.operators import InputOperator
 from dagkit.graph import Graph, Node, Stream
+from dagkit.ground.amounts import counted
 from dagkit.plan.model import Plan, Routing, known_payload
 from dagkit.render.physical import operator_box
-from dagkit.render.picture import (
-    Box,
-    End,
-    Group,
-    GroupKind,
-    Head,
-    Picture,
-    Port,
-    Role,
-    Side,
-    View,
-    Wire,
-    WireKind,
-    counted,
-)
+from dagkit.render.picture import Box, End, Group, GroupKind, Head, Picture, Port, Role, Side, View, Wire, WireKind
 from dagkit.schema import spelled
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dagkit.ground.amounts import counted
 from dagkit.plan.model import (
     Cut,
     CutKind,
@@ -34,7 +35,6 @@ from dagkit.render.picture import (
     View,
     Wire,
     WireKind,
-    counted,
 )
 
 MOST_LANES = 8

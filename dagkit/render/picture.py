@@ -203,8 +203,3 @@ def ranks(picture: Picture) -> Mapping[str, int]:
 def to_json(picture: Picture) -> str:
     """The picture as JSON, schema `dagkit.picture/1`; equal pictures give equal text."""
     return json.dumps({"schema": PICTURE_SCHEMA, **asdict(picture)}, indent=2, ensure_ascii=False) + "\n"
-
-
-def counted(number: int, what: str) -> str:
-    """`1 stream`, `2 streams`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

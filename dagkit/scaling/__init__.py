@@ -5,9 +5,8 @@ state between two decisions. `registry.py` finds policies by name.
 """
 
 from dagkit.scaling.apex import Apex
-from dagkit.scaling.backlog_partitioner import BacklogPartitioner
 from dagkit.scaling.drain import Drain
-from dagkit.scaling.follower import Follower
+from dagkit.scaling.follower import BacklogPartitioner, Follower
 from dagkit.scaling.policy import Decision, ScalingInputs, ScalingPolicy, ScalingSettings, decide
 
 __all__ = [

@@ -10,8 +10,7 @@ from math import ceil
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
-from dagkit.scaling.policy import LONGEST_MILLIS, Decision, ScalingInputs, ScalingPolicy
-from dagkit.scaling.wording import available
+from dagkit.scaling.policy import LONGEST_MILLIS, Decision, ScalingInputs, ScalingPolicy, available
 
 NOTHING_WAITS = "no pending work"
 UNMEASURED = "as many as can work at once, because no speed is measured yet"

@@ -20,7 +20,32 @@ from pydantic import (
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity
 from dagkit.errors import did_you_mean
 from dagkit.scaling.registry import class_named
-from dagkit.scaling.wording import available
+
+
+def waiting(backlog: Backlog) -> str:
+    if not backlog.blocks:
+        return "no block waits"
+    blocks = "1 block waits" if backlog.blocks == 1 else f"{backlog.blocks} blocks wait"
+    endless = f", {backlog.endless} of them without an end" if backlog.endless else ""
+    return f"{blocks}{endless}, {amount(backlog.positions)} positions"
+
+
+def available(capacity: Capacity) -> str:
+    """The cores, and the speed of one."""
+    more = f" of up to {capacity.most_cores}" if capacity.most_cores > capacity.cores else ""
+    cores = f"1 core{more}" if capacity.cores == 1 else f"{capacity.cores} cores{more}"
+    rate = capacity.positions_per_second
+    return cores if rate is None else f"{cores}, each reads {amount(rate)} per second"
+
+
+def amount(number: float) -> str:
+    """A number with three digits and a unit prefix."""
+    for letter in ("", "k", "M", "G", "T"):
+        if abs(number) < 999.5:
+            return f"{number:.3g}{letter}"
+        number /= 1000
+    return f"{number:.3g}P"
+
 
 LONGEST_MILLIS = 10_000.0
 """The length of windows in a large backlog: long enough that the fixed cost of a window hardly matters."""
@@ -212,3 +237,16 @@ def decide(inputs: ScalingInputs) -> Decision:
     if decision.after < 1:
         raise ValueError(f"the policy {policy.name} decided for {decision.after} partitions; at least 1 must remain")
     return decision
+
+
+def sentence(inputs: ScalingInputs, after: int, rule: str) -> str:
+    """The sentence that explains a decision."""
+    considered = inputs.settings.chosen.explain(inputs, after)
+    return "; ".join([waiting(inputs.backlog), *considered, became(inputs.before, after, rule)])
+
+
+def became(before: int, after: int, rule: str) -> str:
+    """The result of a decision, and its rule."""
+    if after == before:
+        return f"{before} {'stays' if before == 1 else 'stay'}: {rule}"
+    return f"{before} {'becomes' if before == 1 else 'become'} {after}: {rule}"

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from dagkit.errors import RunFailure
 from dagkit.schema.columns import TEXT_ERRORS, Arrowed, Column, Constant, Lines
@@ -19,14 +19,6 @@ if TYPE_CHECKING:  # compiling must load neither numpy nor Arrow
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
-
-
-class NoRoutingCode(RunFailure):
-    """The value has no routing code that is equal in every process."""
-
-    code = "key-unroutable"
-    usual_help: ClassVar[str] = "declare the input with key=, or set a STREAM_CODEC"
-    caused_by_author: ClassVar[bool] = True
 
 
 def routing_code(key: Any) -> int:
@@ -52,7 +44,12 @@ def routing_code(key: Any) -> int:
         return _combined(key)
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         return _combined([getattr(key, field.name) for field in dataclasses.fields(key) if field.compare])
-    raise NoRoutingCode(f"{type(key).__name__} has no routing code that every process would compute alike")
+    raise RunFailure(
+        f"{type(key).__name__} has no routing code that every process would compute alike",
+        "declare the input with key=, or set a STREAM_CODEC",
+        code="key-unroutable",
+        caused_by_author=True,
+    )
 
 
 def _combined(parts: Any) -> int:

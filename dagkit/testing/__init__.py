@@ -5,7 +5,7 @@ Its pytest plugin provides the fixtures `crashes` and `fake_clock`.
 
 from typing import Any
 
-from dagkit.deferred_names import deferred, homes_of
+from dagkit.ground.deferred_names import deferred, homes_of
 
 _HOMES = homes_of(__name__)
 __all__ = [*_HOMES]  # noqa: PLE0604 - names are text

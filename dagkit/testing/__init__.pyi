@@ -4,7 +4,7 @@ from dagkit.testing.alone import Alone as Alone
 from dagkit.testing.crashes import Crash as Crash
 from dagkit.testing.crashes import CrashAfter as CrashAfter
 from dagkit.testing.crashes import Crashes as Crashes
-from dagkit.testing.fake_clock import FakeClock as FakeClock
+from dagkit.testing.crashes import FakeClock as FakeClock
 from dagkit.testing.operator_checks import ContractBroken as ContractBroken
 from dagkit.testing.operator_checks import check_operator as check_operator
 from dagkit.testing.rehearsal import Outputs as Outputs

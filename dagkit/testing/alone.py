@@ -22,9 +22,9 @@ from dagkit.api.work import SplittableOperator, is_sourced, work_port
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, receiver, saved
 from dagkit.engine.worker.lifecycle import Life, look
+from dagkit.ground.urls import local_path
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, split_near
 from dagkit.schema.batch import Batch
-from dagkit.urls import local_path
 
 OperatorT = TypeVar("OperatorT", bound=Operator)
 

@@ -13,7 +13,7 @@ from dagkit.api.dag import Dag
 from dagkit.api.external import ExternalSystem, external_outputs
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.ports import OutputPort
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing.alone import Alone
 from dagkit.testing.crashes import Crashes
 from dagkit.testing.operator_checks import ContractBroken

@@ -8,9 +8,9 @@ from typing import Any
 from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
 from dagkit.api.work import Sourced, SplittableOperator, is_sourced, work_port
-from dagkit.engine.codec import ItemUnwritable, JsonCodec
+from dagkit.engine.program.codec import ItemUnwritable, JsonCodec
 from dagkit.testing.alone import Alone
-from dagkit.testing.fake_clock import FakeClock
+from dagkit.testing.crashes import FakeClock
 from dagkit.testing.operator_checks import ContractBroken
 from dagkit.testing.work_checks import check_every_split_of
 

@@ -5,7 +5,7 @@ A name's module is imported on first use: all of them take half a second, in eac
 
 from typing import Any
 
-from dagkit.deferred_names import deferred, homes_of
+from dagkit.ground.deferred_names import deferred, homes_of
 
 _HOMES = homes_of(__name__)
 __all__ = [*_HOMES]  # noqa: PLE0604 - names are text

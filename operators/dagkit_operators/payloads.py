@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dagkit import Block
 from dagkit.api.tagged import tag
-from dagkit.urls import plain
+from dagkit.ground.urls import plain
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -55,7 +55,8 @@ class FileMetadata(FileInfo):
     relative_path: str = ""
     """The name of the scanned directory and the path below it; the file's name if no directory was scanned for it.
 
-    If it is not UTF-8, it is a `file:` URL, as in `file:folder/a%FF`; `dagkit.urls.local_path` returns the bytes."""
+    If it is not UTF-8, it is a `file:` URL, as in `file:folder/a%FF`; `local_path` of dagkit.ground.urls returns the
+    bytes."""
     is_directory: bool = False
     """Whether it is a directory. Directories have no blocks."""
     discovered_millis: int = 0

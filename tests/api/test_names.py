@@ -19,10 +19,3 @@ def test_all_public_names_are_offered_and_no_others_in_alphabetical_order_and_on
 def test_importing_dagkit_imports_none_of_its_names():
     program = "import dagkit, sys; print([n for n in sys.modules if n.startswith(('dagkit.api', 'pydantic'))])"
     assert run_program([sys.executable, "-c", program]).stdout == "[]\n"
-
-
-def test_importing_star_gives_what_applications_are_written_with():
-    given = {}
-    exec("from dagkit import *", given)  # noqa: S102 - there is no other way to import star inside a function
-    assert given["Dag"] is dagkit.Dag
-    assert given["StreamingApplication"] is dagkit.StreamingApplication

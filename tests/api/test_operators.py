@@ -39,21 +39,19 @@ def test_the_main_output(operator, main):
 @pytest.mark.parametrize(
     ("kind", "inputs", "outputs"),
     [
-        (Operator, [], []),
-        (InputOperator, [], []),
-        (RowOperator, [], []),
-        (DelayOperator, ["input"], ["output"]),
-        (Unifier, ["parts"], ["unified"]),
+        *((kind, [], []) for kind in (Operator, InputOperator, RowOperator)),
+        *((DelayOperator, ["input"], ["output"]), (Unifier, ["parts"], ["unified"])),
     ],
 )
 def test_what_each_kind_brings(kind, inputs, outputs):
     assert (list(input_ports(kind)), list(output_ports(kind))) == (inputs, outputs)
 
 
-@pytest.mark.parametrize("kind", [RowOperator, Unifier])
-def test_an_operator_that_is_a_function_must_have_one(kind):
-    with pytest.raises(TypeError, match="process"):
-        type("Without", (kind,), {})()
+def test_an_operator_that_is_a_function_must_have_one_and_may_be_partitioned_and_saved_at_any_time():
+    for kind in (RowOperator, Unifier):
+        with pytest.raises(TypeError, match="process"):
+            type("Without", (kind,), {})()
+    assert (Silent.partitionable, Silent.checkpointable_within_app_window, Silent.stateless) == (True, True, False)
 
 
 def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so():
@@ -64,7 +62,3 @@ def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so():
             yield 1
 
     assert (list(DelayOperator[int]().first_window()), list(Seeded().first_window())) == ([], [1])
-
-
-def test_operators_may_be_partitioned_and_saved_at_any_time_unless_they_say_otherwise():
-    assert (Silent.partitionable, Silent.checkpointable_within_app_window, Silent.stateless) == (True, True, False)

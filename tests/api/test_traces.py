@@ -13,25 +13,13 @@ from dagkit.api.traces import author_frames, author_lines, author_where, is_auth
 from dagkit_operators import value
 
 
-@pytest.mark.parametrize(
-    "filename",
-    [
-        os.__file__,
-        dataclasses.__file__,
-        pydantic.__file__,
-        pytest.__file__,
-        str(Path(__file__).parents[2] / "dagkit" / "api" / "dag.py"),
-        "<string>",
-        "<frozen importlib._bootstrap>",
-    ],
-)
-def test_what_python_libraries_and_dagkit_wrote_is_not_the_authors(filename):
-    assert not is_authored(filename)
-
-
-@pytest.mark.parametrize("filename", [__file__, f"{sys.prefix}/src/app/app.py", f"{sys.base_prefix}/app.py", "app.py"])
-def test_everything_else_is_the_authors_even_below_the_prefix_of_python(filename):
-    assert is_authored(filename)
+def test_what_python_libraries_and_dagkit_wrote_is_not_the_authors_and_everything_else_is():
+    dag = Path(__file__).parents[2] / "dagkit" / "api" / "dag.py"
+    libraries = [module.__file__ for module in (os, dataclasses, pydantic, pytest)]
+    for filename in (*libraries, str(dag), "<string>", "<frozen importlib._bootstrap>"):
+        assert not is_authored(filename), filename
+    for filename in (__file__, f"{sys.prefix}/src/app/app.py", f"{sys.base_prefix}/app.py", "app.py"):
+        assert is_authored(filename), filename
 
 
 def _raised(function, *arguments):
@@ -65,6 +53,10 @@ def test_a_long_way_is_shortened_from_above():
     assert "1 / 0" in lines[-1]
 
 
+NOTED = ValueError("wrong")
+NOTED.add_note("more")
+
+
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
@@ -72,16 +64,11 @@ def test_a_long_way_is_shortened_from_above():
         (KeyError("a"), "KeyError: 'a'"),
         (ValueError(), "ValueError"),
         (SyntaxError("odd", ("app.py", 3, 1, "x x", 3, 2)), "SyntaxError: odd"),
+        (NOTED, "ValueError: wrong"),
     ],
 )
-def test_an_exception_is_reported_in_one_line(raised, said):
+def test_an_exception_is_reported_in_one_line_without_its_notes(raised, said):
     assert spoken(raised) == said
-
-
-def test_an_exception_with_notes_is_shown_without_them():
-    noted = ValueError("wrong")
-    noted.add_note("more")
-    assert spoken(noted) == "ValueError: wrong"
 
 
 def test_a_line_of_the_operator_library_is_nobodys_own_wherever_it_lies():

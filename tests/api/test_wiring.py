@@ -87,16 +87,11 @@ def test_wires_chain_and_streams_are_called_after_their_source():
     ]
 
 
-def test_wiring_one_output_again_adds_a_sink_to_its_stream():
+def test_wiring_one_output_again_adds_a_sink_to_its_stream_and_another_name_is_reported():
     dag, reader, keep, log = _placed("reader keep log")
     reader.messages.named("records") >> keep
     reader.messages >> log
     assert _drawn(dag) == ["records: reader.messages > keep.input, log.lines"]
-
-
-def test_another_name_for_a_wired_output_is_reported():
-    dag, reader, keep, log = _placed("reader keep log")
-    reader.messages.named("records") >> keep
     reader.messages.named("lines") >> log
     problem = "reader.messages is already on stream 'records', and cannot be on 'lines'"
     assert [(f.code, f.problem) for f in dag.faults] == [("port-taken", problem)]
@@ -109,13 +104,10 @@ def test_names_given_to_wires_are_judged_as_stream_names_are():
     assert [fault.code for fault in dag.faults] == ["name-malformed", "name-malformed", "stream-duplicated"]
 
 
-def test_the_main_ports_are_meant_where_several_fit():
+def test_the_main_ports_are_meant_where_several_fit_and_ports_that_are_written_out_are_taken():
     dag, splitter, anything = _placed("splitter anything")
     splitter >> anything
     assert _drawn(dag) == ["splitter:blocks: splitter.blocks > anything.main"]
-
-
-def test_ports_that_are_written_out_are_taken_even_if_they_do_not_fit():
     dag, keep, spell = _placed("keep spell")
     keep.output >> spell.words
     assert _drawn(dag) == ["keep:output: keep.output > spell.words"]

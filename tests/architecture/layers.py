@@ -89,8 +89,7 @@ def _named(node: ast.AST, module: str, *, is_package: bool) -> list[str]:
         origin = node.module or ""
         if node.level:
             ups = node.level - is_package
-            package = module.split(".")[: -ups or None]
-            origin = ".".join([*package, *([node.module] if node.module else [])])
+            origin = ".".join([*module.split(".")[: -ups or None], *([node.module] if node.module else [])])
         return [f"{origin}.{alias.name}" for alias in node.names]
     if isinstance(node, ast.Call) and ast.unparse(node.func) in (
         "importlib.import_module",

@@ -8,7 +8,7 @@ from tests.architecture.layers import sources_under
 SOURCES = sources_under(Path(__file__).parents[2])
 LONGEST_FUNCTION = 40
 """Lines of a function of the rooms that build and commit checkpoints."""
-ROOMS = ("dagkit.engine.checkpoint.", "dagkit.engine.parts.", "dagkit.engine.run.")
+ROOMS = ("dagkit.engine.record.", "dagkit.engine.parts.", "dagkit.engine.run.")
 
 
 def builders(source):

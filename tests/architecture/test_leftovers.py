@@ -18,9 +18,7 @@ EXPECTED = {
 def tracked():
     if not (ROOT / ".git").exists():
         pytest.skip("this is no checkout: `git clone` makes one")
-    command = ["git", "ls-files"]
-    listed = run_program(command, cwd=ROOT).stdout
-    return listed.splitlines()
+    return run_program(["git", "ls-files"], cwd=ROOT).stdout.splitlines()
 
 
 def test_the_top_level_holds_what_is_expected_there():

@@ -40,7 +40,7 @@ def _at_once(tree):
                 yield from (f"{module}.{alias.name}" for alias in names)
 
 
-@pytest.mark.parametrize("modules", [["dagkit.backends.spark.task"], LIBRARY], ids=["the task", "the library"])
+@pytest.mark.parametrize("modules", [["dagkit.backends.spark.window.task"], LIBRARY], ids=["the task", "the library"])
 def test_a_worker_loads_nothing_that_is_the_drivers_own(modules):
     found = loaded_with(modules, SOURCES)
     assert len(found) > 20
@@ -55,7 +55,7 @@ def test_the_command_line_loads_no_engine_and_no_ledger_before_it_knows_its_comm
 
 def test_a_worker_loads_few_packages_that_are_not_ours():
     """`docs/installing.md` lists them: those missing there come with pydantic and with Spark."""
-    loaded = loaded_with(["dagkit.backends.spark.task", *LIBRARY], SOURCES)
+    loaded = loaded_with(["dagkit.backends.spark.window.task", *LIBRARY], SOURCES)
     named = {name.partition(".")[0] for module in loaded for name in _at_once(ast.parse(SOURCES[module]))}
     assert named - sys.stdlib_module_names - {"dagkit", "dagkit_operators"} == {
         *("cloudpickle", "pyarrow", "pydantic"),

@@ -8,7 +8,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from dagkit.backends.spark.java import ensure_java
+from dagkit.backends.spark.session.java import ensure_java
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 
 SPARK = pytest.param("spark", marks=[pytest.mark.spark])
 SPARK_IN_TRIALS = pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.trial])

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from dagkit.compiler import Compilation
-from dagkit.engine.board.board_server import BoardServer
-from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.work.handover import SlotStanding
+from dagkit.engine.worker.board_server import BoardServer
 from dagkit.engine.worker.outbox import Arrived, Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Report, WindowTask
 from dagkit.engine.worker.slot import SlotRun
@@ -37,7 +37,7 @@ class InSlots:
             arriving.setdefault((sent.level, sent.slot), []).append(sent)
         window = replace(assignment, arriving=(), work={}, state={})  # as it travels to the workers of Spark
         states, work = pickle.loads(pickle.dumps((assignment.state, assignment.work)))  # noqa: S301 - as above
-        program, reports, delayed = self.program.placing(assignment.locates), [], []
+        program, reports, delayed = self.program.placing(assignment.attempt.locates), [], []
         for level in range(program.levels):
             slots = [
                 SlotRun(program, level, slot, window, states.get((level, slot), {}), work=work.get((level, slot), ()))
@@ -76,9 +76,9 @@ class SlotsAtOnce(InSlots):
         self.board = board
 
     def run(self, assignment: WindowTask) -> Answer:
-        slots = {into: self.program.queued_slots[into] for into in assignment.movable}
+        slots = {into: self.program.queued_slots[into] for into in assignment.attempt.movable}
         with self.board.window(assignment.window_id, slots, frozenset(slots), NO_LIMIT) as place:
-            return super().run(replace(assignment, board=place))
+            return super().run(assignment.trying(board=place))
 
     def running(self) -> list[SlotStanding]:
         return self.board.running()

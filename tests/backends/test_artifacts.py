@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import dagkit_operators
-from dagkit.backends.spark.artifacts import archive_of
-from dagkit.native_libraries import PLATFORM_FILE, library_at, own_platform
+from dagkit.backends.spark.window.artifacts import archive_of
+from dagkit.ground.native_libraries import PLATFORM_FILE, library_at, own_platform
 from dagkit_operators.native.compiled import KAFKA_LIBRARY, LIBRARY
 from hatch_build import MISSING, can_compile
 from tests.processes import run_program
@@ -65,11 +65,8 @@ def test_numpy_is_used_where_the_c_does_not_fit(archive, tmp_path, content, reas
     assert answered(changed(archive, tmp_path, **content)).startswith(f"byte scanning: numpy ({reason})")
 
 
-def test_libraries_of_an_archive_are_not_taken_for_each_other(archive):
+def test_an_archive_names_its_platform_and_its_libraries_are_not_taken_for_each_other(archive):
     first, second = (library_at(archive / path.relative_to(OPERATORS.parent)) for path in (LIBRARY, KAFKA_LIBRARY))
     assert (hasattr(first, "dagkit_beginning"), hasattr(second, "dagkit_beginning")) == (True, False)
-
-
-def test_an_archive_names_its_platform(archive):
     with zipfile.ZipFile(archive) as opened:
         assert opened.read(PLATFORM_FILE).decode() == own_platform()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagkit import InputPort, Operator, OutputPort, State, Unavailable
-from dagkit.engine.history.history import history
+from dagkit.engine.record.history import history
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from tests.engine.cast import Collect, Script, chain

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from dagkit import InputPort, Operator
-from dagkit.backends.spark import SparkBackend, SparkFailed
-from dagkit.backends.spark.causes import LONGEST, Cause, cause_in
-from dagkit.backends.spark.spark_errors import spark_errors
-from dagkit.engine.failures import WorkerFailed
+from dagkit.backends.spark import SparkBackend
+from dagkit.backends.spark.failures.spark_errors import LONGEST, Cause, cause_in, spark_errors
+from dagkit.engine.program.failures import WindowLost
 from dagkit.engine.worker.protocol import WindowTask
+from dagkit.errors import RunFailure
 from tests.backends.cast import Words, chain, sent
 
 ABORTED = "SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: "
@@ -135,7 +135,10 @@ class Needs(Operator):
 
 def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(session):
     compilation = chain(words=Words(), needs=Needs(needed=Imports()))
-    with closing(SparkBackend(compilation, session)) as backend, pytest.raises(WorkerFailed) as raised:
+    with (
+        closing(SparkBackend(compilation, session)) as backend,
+        pytest.raises(RunFailure, match=r"\[worker-failed\]") as raised,
+    ):
         backend.run(WindowTask(7, sent(compilation, ["a"])))
     assert str(raised.value) == (
         "Spark failed in window 7: ModuleNotFoundError: No module named 'orders_of_today' [worker-failed]\n"
@@ -151,13 +154,13 @@ def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(s
     ],
 )
 def test_what_fails_in_java_is_reported_in_its_own_words(session, column, cause):
-    with pytest.raises(SparkFailed) as raised, spark_errors("it failed", session):
+    with pytest.raises(WindowLost, match=r"\[spark-failed\]") as raised, spark_errors("it failed", session):
         session.range(1).selectExpr(column).toArrow()
     assert str(raised.value).startswith(f"it failed: {cause}")
     assert "SQLSTATE" not in str(raised.value)
 
 
 def test_of_javas_exceptions_the_innermost_is_reported(spark):
-    with pytest.raises(SparkFailed) as raised, spark_errors("it failed", spark):
+    with pytest.raises(WindowLost, match=r"\[spark-failed\]") as raised, spark_errors("it failed", spark):
         spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
     assert raised.value.problem == 'it failed: NumberFormatException: For input string: "abc"'

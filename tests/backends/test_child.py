@@ -14,7 +14,7 @@ from typing import NoReturn
 import pytest
 
 from dagkit.backends.reference.child import run_in_child
-from dagkit.engine.failures import WindowLost, WorkerDied
+from dagkit.engine.program.failures import WindowLost, WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.observers.run_log import LOG, logged
 from tests.patience import join, within
@@ -32,26 +32,19 @@ def raised(error: BaseException) -> NoReturn:
     raise error
 
 
-def test_the_answer_is_that_of_the_child():
-    assert run_in_child(lambda: ANSWER, 1) == ANSWER
-
-
 @pytest.mark.parametrize(
-    ("work", "text"),
+    ("work", "error", "text"),
     [
-        (lambda: raised(MemoryError("full")), "with status 1: MemoryError: full"),
-        (lambda: raised(SystemExit(3)), "with status 1: SystemExit: 3"),
-        (lambda: ended_by(signal.SIGKILL), "by SIGKILL"),
+        (lambda: raised(MemoryError("full")), WorkerDied, "with status 1: MemoryError: full"),
+        (lambda: raised(SystemExit(3)), WorkerDied, "with status 1: SystemExit: 3"),
+        (lambda: ended_by(signal.SIGKILL), WorkerDied, "by SIGKILL"),
+        (lambda: ended_by(signal.SIGSEGV), WorkerDied, "by SIGSEGV: Fatal Python error: Segmentation fault"),
+        (lambda: raised(WindowLost("the machine is gone")), WindowLost, "the machine is gone"),
     ],
 )
-def test_a_child_that_ends_or_that_a_signal_ends_has_died(work, text):
-    with pytest.raises(WorkerDied, match=text):
+def test_a_child_that_ends_or_that_a_signal_ends_has_died_and_a_failure_is_raised_as_it_is(work, error, text):
+    with pytest.raises(error, match=text):
         run_in_child(work, 1)
-
-
-def test_a_failure_is_raised_as_it_is():
-    with pytest.raises(WindowLost, match="the machine is gone"):
-        run_in_child(lambda: raised(WindowLost("the machine is gone")), 1)
 
 
 @pytest.mark.parametrize("answer", [lambda: raised(AssertionError("a defect")), lambda: lambda: None])
@@ -81,16 +74,8 @@ class Ends:
             os._exit(1)
 
 
-def test_garbage_of_the_driver_is_not_collected_in_a_child():
-    def collects() -> Answer:
-        gc.collect()
-        return ANSWER
-
-    Ends()
-    assert run_in_child(collects, 1) == ANSWER
-
-
-def test_nor_does_python_collect_it_right_after_the_fork(monkeypatch):
+@pytest.mark.parametrize("at_the_fork", [False, True])
+def test_garbage_of_the_driver_is_not_collected_in_a_child_not_even_right_after_the_fork(monkeypatch, at_the_fork):
     fork = os.fork
 
     def forked() -> int:
@@ -99,9 +84,14 @@ def test_nor_does_python_collect_it_right_after_the_fork(monkeypatch):
             gc.collect()
         return child
 
-    monkeypatch.setattr(os, "fork", forked)
+    def collects() -> Answer:
+        gc.collect()
+        return ANSWER
+
+    if at_the_fork:
+        monkeypatch.setattr(os, "fork", forked)
     Ends()
-    assert run_in_child(lambda: ANSWER, 1) == ANSWER
+    assert run_in_child(collects, 1) == ANSWER
     assert gc.isenabled()
 
 

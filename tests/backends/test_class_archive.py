@@ -4,12 +4,20 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from dagkit.backends.spark import class_archive
-from dagkit.backends.spark.class_archive import KEPT, RETRIED_AFTER_SECONDS, archive_for, being_made, tried, usable
+from dagkit.backends.spark.session import class_archive
+from dagkit.backends.spark.session.class_archive import (
+    KEPT,
+    RETRIED_AFTER_SECONDS,
+    archive_for,
+    being_made,
+    tried,
+    usable,
+)
 from tests.patience import within
 from tests.processes import run_program
 
@@ -40,11 +48,6 @@ def made(archive: Path) -> Path:
     return archive
 
 
-def fail_after_writing(part: Path) -> None:
-    part.write_bytes(b"half")
-    raise OSError("full")
-
-
 def test_another_java_another_spark_and_other_options_have_archives_of_their_own(cache, of, tmp_path):
     found = [of("-Xmx1g"), of("-Xmx1g"), of("-Xmx2g")]
     (tmp_path / "jars" / "more.jar").write_bytes(b"more")
@@ -72,42 +75,24 @@ def test_a_folder_that_others_can_write_to_is_not_used(cache, of, mode):
     assert of() is None
 
 
-def test_an_archive_is_complete_and_private_when_it_appears(cache, of):
+def test_an_archive_is_made_by_one_process_complete_and_private_when_it_appears_and_else_not_used(cache, of, tmp_path):
     archive = of()
-    assert not usable(archive)
-    with being_made(archive) as part:
+    with suppress(ZeroDivisionError), being_made(archive) as part:
+        part.write_bytes(b"half")
+        _ = 1 / 0
+    assert not archive.exists()
+    with being_made(archive) as part, being_made(archive) as second:
+        assert second is None
         part.write_bytes(b"classes")
         assert not usable(archive)
-    assert usable(archive)
+    assert (usable(archive), archive.read_bytes(), part.exists()) == (True, b"classes", False)
     assert archive.stat().st_mode & 0o777 == 0o400
-    assert not part.exists()
-
-
-def test_an_archive_that_others_may_have_written_is_not_used(cache, of, tmp_path):
-    archive = made(of())
     archive.chmod(0o620)
     assert not usable(archive)
     archive.unlink()
     (tmp_path / "planted").touch()
     archive.symlink_to(tmp_path / "planted")
     assert not usable(archive)
-
-
-def test_a_failed_attempt_leaves_no_archive_and_the_next_one_replaces_its_rest(cache, of):
-    archive = of()
-    with pytest.raises(OSError, match="full"), being_made(archive) as part:
-        fail_after_writing(part)
-    assert not archive.exists()
-    assert made(archive).read_bytes() == b"classes"
-
-
-def test_two_processes_make_one_archive(cache, of):
-    archive = of()
-    with being_made(archive) as part:
-        with being_made(archive) as second:
-            assert second is None
-        part.write_bytes(b"classes")
-    assert usable(archive)
 
 
 def test_the_archives_that_were_used_last_are_kept(cache, of):
@@ -148,26 +133,21 @@ def test_an_attempt_is_repeated_after_a_day(cache, monkeypatch, seconds_ago, sta
         assert (cache / "log").read_text() == "-Da=b\n"
 
 
-def test_no_archive_is_made_in_a_folder_that_is_read_only(cache, of):
+def test_no_archive_is_made_in_a_folder_that_is_read_only_and_one_that_is_gone_ends_no_launch(cache, of, monkeypatch):
     archive = of()
     cache.chmod(0o500)
     assert of() == archive
     assert class_archive.make_in_background(archive) is None
-
-
-def test_a_folder_that_is_gone_since_the_start_ends_no_launch(cache, of, monkeypatch):
-    archive = of()
     cache.rmdir()
     monkeypatch.setattr(class_archive.sys, "executable", "/bin/true")
-    process = class_archive.make_in_background(archive)
-    assert process.wait(within(120)) == 0
+    assert class_archive.make_in_background(archive).wait(within(120)) == 0
 
 
 LAUNCHED = """
 import sys
 from pathlib import Path
 from dagkit.launching import launch
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 from dagkit_operators import Items, PartWriter
 
 def numbers(dag, conf):
@@ -209,7 +189,7 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
         shutil.copytree(MADE_BEFORE, cache)
         cache.chmod(0o700)
     else:
-        answer("import sys\nfrom dagkit.backends.spark.recording import record\nrecord(sys.argv[2])")
+        answer("import sys\nfrom dagkit.backends.spark.session.recording import record\nrecord(sys.argv[2])")
     (archive,) = cache.glob("*.jsa")
     out, err = answer(running)
     assert out.endswith(f"={archive}\n['1', '2']\n")
@@ -221,7 +201,8 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
 
 ON_A_CLUSTER = """
 from pyspark import SparkContext
-from dagkit.backends.spark import class_archive, session_at
+from dagkit.backends.spark import session_at
+from dagkit.backends.spark.session import class_archive
 
 def show(conf):
     print(conf.get("spark.driver.extraJavaOptions"))

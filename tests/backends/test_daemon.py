@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dagkit.backends.spark.daemon import without_archives
+from dagkit.backends.spark.window.daemon import without_archives
 from tests.patience import within
 
 
@@ -35,7 +35,7 @@ def test_an_archive_stays_if_its_package_is_not_on_the_import_path(tmp_path):
 @pytest.mark.slow
 def test_a_file_of_the_working_folder_hides_no_module_of_python_from_pyspark(tmp_path):
     (tmp_path / "copy.py").write_text("raise ImportError('the wrong copy')")
-    daemon = [sys.executable, "-m", "dagkit.backends.spark.daemon", "pyspark.worker"]
+    daemon = [sys.executable, "-m", "dagkit.backends.spark.window.daemon", "pyspark.worker"]
     ended = subprocess.run(  # noqa: S603 - without a request, it ends
         daemon, cwd=tmp_path, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=within(30)
     )
@@ -48,7 +48,9 @@ def sources(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyspark  # noqa: PLC0415 - in the worker
 
     for _ in batches:
-        yield pa.record_batch([[pyspark.__file__], ["dagkit.backends.spark.task" in sys.modules]], names=["a", "b"])
+        yield pa.record_batch(
+            [[pyspark.__file__], ["dagkit.backends.spark.window.task" in sys.modules]], names=["a", "b"]
+        )
 
 
 def test_workers_are_forked_with_dagkit_loaded(spark):

@@ -13,9 +13,9 @@ from dagkit import Dag, DelayOperator, OperatorContext
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
-from dagkit.engine.history.history import history
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -24,7 +24,7 @@ from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import EventTime
 from tests.backends.cast import in_partitions
-from tests.backends.places import EVERYWHERE, ON_CONNECT, everywhere
+from tests.backends.places import EVERYWHERE, ON_CONNECT, SPARK, everywhere
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Hurried, InPairs, arrived
 from tests.engine.event_time_cast import Clocked, Minutes, Passing, Sorted, TimedNumbers, Untimed, at, minute_of
@@ -88,16 +88,12 @@ def test_what_an_input_operator_estimates_or_its_end_reaches_all_operators_below
     assert (arrived(loop), state_of(loop, "first", "kept"), arrived(loop, "late")) == (arrives, kept, [])
 
 
-def test_the_second_operator_sees_a_watermark_after_the_first_has_acted_on_it(make):
-    loop = ran(clocked(looks=LOOKS[:1]), make)
-    assert loop.checkpoint.window == 3  # the items; the first operator acts; the second one does
-    assert arrived(loop) == [1]
-
-
-def test_a_launch_without_news_runs_no_window(make):
+def test_the_second_operator_sees_a_watermark_after_the_first_acted_and_a_launch_without_news_runs_no_window(make):
     ledger = Ledger(MemoryStore())
-    before = ran(clocked(looks=LOOKS), make, ledger=ledger).checkpoint.window
-    assert ran(clocked(looks=LOOKS), make, ledger=ledger).checkpoint.window == before
+    for _ in range(2):
+        loop = ran(clocked(looks=LOOKS[:1]), make, ledger=ledger)
+        assert loop.checkpoint.window == 3  # the items; the first operator acts; the second one does
+        assert arrived(loop) == [1]
 
 
 @pytest.mark.parametrize(("unsent_until", "seen"), [(9, [None]), (3, [None, 8])])
@@ -154,8 +150,7 @@ def test_only_a_source_that_grows_holds_event_time_after_its_work_is_done(make, 
     """The second launch knows it from the checkpoint, and finds another element."""
     ledger = Ledger(MemoryStore())
     for looks in (((("x", 9), ("y", 4)),), ((("x", 9), ("y", 4)), (("z", 9),))):
-        loop = ran(of_numbers(looks, grows=grows), make, ledger=ledger)
-        assert seen_by(loop)[-1] == reached
+        assert seen_by(ran(of_numbers(looks, grows=grows), make, ledger=ledger))[-1] == reached
 
 
 @everywhere
@@ -227,10 +222,11 @@ def test_an_operator_estimates_watermarks_from_its_items(make):
 
 @pytest.mark.parametrize("make", [*EVERYWHERE, ON_CONNECT], indirect=True)
 def test_the_partition_that_is_furthest_behind_holds_event_time(make):
-    loop = ran(of_latest(((tuple(range(40)), None), ((99,), None)), 2), make)  # only one partition receives the last
-    assert seen_by(loop)[-1] in (38, 39)
+    last = of_latest(((tuple(range(40)), None), ((99,), None)), 2)  # only one partition receives the last
+    assert seen_by(ran(last, make))[-1] in (38, 39)
 
 
+@pytest.mark.gate(9)
 @pytest.mark.parametrize("window", range(1, 7))
 @pytest.mark.parametrize("point", Point)
 def test_a_crash_after_any_step_changes_no_result(point, window):
@@ -274,14 +270,15 @@ def test_the_input_that_is_furthest_behind_holds_event_time(make):
     assert minute_of(watermark) == 4
 
 
-def test_an_input_without_a_source_of_watermarks_does_not_hold_event_time(make):
-    assert seen_by(ran(joined((((1, 5), 9),), Untimed(looks=(((3,), 4),))), make))[-1] == 9
-
-
-@pytest.mark.parametrize(("idle_minutes", "seen"), [(None, 0), (0, 9)])
-def test_an_idle_source_does_not_hold_another_input(make, idle_minutes, seen):
-    latest = latest_minute(idle_minutes=idle_minutes)
-    draw = joined((((1, 5), 9), ((6,), 9)), Untimed(looks=(((0,), None),)), latest)
+@pytest.mark.parametrize(
+    ("second", "latest", "seen"),
+    [(((3,), 4), None, 9), (((0,), None), latest_minute(), 0), (((0,), None), latest_minute(idle_minutes=0), 9)],
+    ids=["without a source", "with a source that is behind", "with an idle source"],
+)
+def test_an_input_without_a_source_of_watermarks_or_with_an_idle_one_does_not_hold_event_time(
+    make, second, latest, seen
+):
+    draw = joined((((1, 5), 9), ((6,), 9)), Untimed(looks=(second,)), latest)
     assert seen_by(ran(draw, make, clock=FakeClock()))[-1] == seen
 
 
@@ -348,7 +345,7 @@ class OnlyNine(Passing):
             yield item
 
 
-@everywhere
+@pytest.mark.parametrize("make", [SPARK], indirect=True)
 def test_sums_in_windows_of_event_time_are_the_same(tmp_path, make):
     write(tmp_path, "0.txt", range(61))
     desk = Desk(tmp_path, sums(tmp_path))

@@ -1,6 +1,8 @@
 """What every backend reports of a window: the items of each port, and the metrics that operators declare."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.reports.run_events import Measured
+from dagkit.engine.record.run_events import Measured
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
@@ -100,30 +102,27 @@ def measure(make):
     return measured
 
 
-def aggregated_by(aggregator: MetricsAggregator) -> Callable[[Dag, object], None]:
-    return lambda dag, conf: odd_numbers(dag, conf, aggregator)
-
-
-def counts(measured: Measured, operator: str, side: str) -> dict[str, int]:
+def counts(measured: Measured, operator: str, side: str) -> Counter[str]:
     """Items by port, all partitions together."""
-    found: dict[str, int] = {}
-    for stats in measured.operators[operator]:
-        for port in getattr(stats, f"{side}_ports"):
-            found[port.port] = found.get(port.port, 0) + port.tuple_count
-    return found
+    ports = [port for stats in measured.operators[operator] for port in getattr(stats, f"{side}_ports")]
+    return sum((Counter({port.port: port.tuple_count}) for port in ports), Counter())
 
 
 @everywhere
-def test_items_are_counted_at_each_port_in_each_window(measure):
-    windows = measure(odd_numbers)[:2]
+def test_items_are_counted_at_each_port_and_metrics_are_values_of_a_partition_and_of_the_operator(measure):
+    first, second = windows = measure(odd_numbers)[:2]
     for operator, side, found in (
-        ("numbers", "output", [5, 2]),
-        ("odd", "input", [5, 2]),
-        ("odd", "output", [3, 1]),
-        ("sink", "input", [3, 1]),
+        *(("numbers", "output", [5, 2]), ("odd", "input", [5, 2]), ("odd", "output", [3, 1])),
+        *(("sink", "input", [3, 1]), ("sink", "output", [0, 0])),  # no stream begins there
     ):
-        assert [counts(each, operator, side) for each in windows] == [{side: count} for count in found]
-    assert counts(windows[0], "sink", "output") == {}, "no stream begins there"
+        assert [counts(each, operator, side)[side] for each in windows] == found
+    assert sum(stats.metrics["dropped"] for stats in first.operators["odd"]) == 2
+    assert [stats.metrics["called"] for stats in first.operators["odd"]] == ["odd", "odd"]
+    assert first.metrics["odd"] == {"dropped": 2, "min-so_far": 2, "max-so_far": 3, "avg-so_far": 2.5}
+    assert second.metrics["odd"]["dropped"] == 1, "a field starts over with each window"
+    assert second.metrics["odd"]["avg-so_far"] == 3.5, "what is asked of state goes on with it"
+    assert [each.metrics["numbers"] for each in windows] == [{"largest": 5}, {"largest": 7}], "of its looks"
+    assert "sink" not in first.metrics
 
 
 def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(measure, tmp_path, caplog):
@@ -140,18 +139,6 @@ def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(mea
     assert counts(first, "same", "output") == {"output": 2}
     assert counts(first, "read", "input") == {"files": 2}
     assert not [record for record in caplog.records if "do not add up" in record.message]
-
-
-@everywhere
-def test_metrics_are_values_of_a_partition_and_of_the_operator(measure):
-    first, second = measure(odd_numbers)[:2]
-    assert sum(stats.metrics["dropped"] for stats in first.operators["odd"]) == 2
-    assert [stats.metrics["called"] for stats in first.operators["odd"]] == ["odd", "odd"]
-    assert first.metrics["odd"] == {"dropped": 2, "min-so_far": 2, "max-so_far": 3, "avg-so_far": 2.5}
-    assert second.metrics["odd"]["dropped"] == 1, "a field starts over with each window"
-    assert second.metrics["odd"]["avg-so_far"] == 3.5, "what is asked of state goes on with it"
-    assert [each.metrics["numbers"] for each in (first, second)] == [{"largest": 5}, {"largest": 7}], "of its looks"
-    assert "sink" not in first.metrics
 
 
 class Ear(StatsListener):
@@ -185,7 +172,7 @@ class Spread(MetricsAggregator):
 
 
 def test_an_aggregator_makes_the_metrics_of_all_partitions(measure):
-    assert measure(aggregated_by(Spread()))[0].metrics["odd"] == {"spread": 1, "window": 1}
+    assert measure(partial(odd_numbers, aggregator=Spread()))[0].metrics["odd"] == {"spread": 1, "window": 1}
 
 
 class Raising(MetricsAggregator):
@@ -194,7 +181,7 @@ class Raising(MetricsAggregator):
 
 
 def test_an_aggregator_that_raises_is_logged_once_and_the_run_goes_on(measure, caplog):
-    told = measure(aggregated_by(Raising()))
+    told = measure(partial(odd_numbers, aggregator=Raising()))
     assert all("odd" not in each.metrics for each in told)
     assert len(told) >= 2
     assert [record.message for record in caplog.records] == [

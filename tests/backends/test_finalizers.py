@@ -10,11 +10,11 @@ import pytest
 
 from dagkit import Context, InputOperator, InputPort, Operator, OutputPort, State
 from dagkit.api.running import Until
-from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.worker.finalizers import ReportedFinalizer, call_back
+from dagkit.engine.worker.lifecycle import ReportedFinalizer, call_back
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing.crashes import Crash, CrashAfter

@@ -11,15 +11,15 @@ import pytest
 from dagkit import Config
 from dagkit.api.running import Until
 from dagkit.backends.spark import SparkBackend
-from dagkit.backends.spark.boards import Boards
+from dagkit.backends.spark.window.boards import Boards
 from dagkit.compiler import compile_application
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
 from dagkit.engine.parts.run_state import RunSettings, RunState
+from dagkit.engine.program.facts import Split
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.record.history import history
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.work.split import HANDED
-from dagkit.engine.worker.protocol import WindowTask
+from dagkit.engine.worker.protocol import Attempt, WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
@@ -77,7 +77,7 @@ def test_an_idle_worker_takes_work_of_a_busy_one(spark, tmp_path, hands_over):
 @pytest.mark.trial
 def test_a_board_that_no_worker_reaches_is_not_served_again(spark, caplog):
     program = program_of(compile_application(numbers_of_names(((("x", 1),),))))
-    task = WindowTask(1, movable=frozenset(program.queued_slots))
+    task = WindowTask(1, attempt=Attempt(movable=frozenset(program.queued_slots)))
     with closing(Boards(spark)) as boards:
         for is_first in (True, False):
             with boards.serving(task, program, 2) as served:

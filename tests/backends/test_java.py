@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from dagkit.backends.spark.java import ensure_java, version_of, without_warning
+from dagkit.backends.spark.session.java import ensure_java, version_of, without_warning
 from tests.processes import run_program
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

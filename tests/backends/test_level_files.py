@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.backends.spark.level_files import read_rows, write_rows
-from dagkit.backends.spark.rows import Kind, Row, batch_of, rows_in
+from dagkit.backends.spark.shipping.level_files import read_rows, write_rows
+from dagkit.backends.spark.shipping.rows import Kind, Row, batch_of, rows_in
 
 
 def contents(batches: Any) -> list[tuple[int, int, Kind, bytes]]:

@@ -12,8 +12,8 @@ import pytest
 
 from dagkit import InputPort, Operator
 from dagkit.api.secrets import MASK
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.operator_output import LogPlace, SlotOutput, captured, muted
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.operator_output import LogPlace, SlotOutput, captured, muted
 from dagkit.launching import Machine, launch
 from dagkit_operators import Filter, Items
 

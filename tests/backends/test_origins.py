@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import Batch, Dag, InputPort, Operator, OutputPort, State
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
 from dagkit_operators import (
     FileSplitterInput,
@@ -99,8 +99,7 @@ def populate(home: Path, *, is_connected: bool = True) -> Callable[[Dag, object]
 
 
 def lines_read(dag: Dag, home: Path) -> LineReader:
-    find = FileSplitterInput(scanner={"files": [str(home / "in")]})
-    return chained(dag, Find=find, Read=LineReader())
+    return chained(dag, Find=FileSplitterInput(scanner={"files": [str(home / "in")]}), Read=LineReader())
 
 
 @pytest.fixture

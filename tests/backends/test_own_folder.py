@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.backends.spark.own_folder import own_folder
+from dagkit.backends.spark.session.own_folder import own_folder
 from tests.patience import within
 from tests.processes import limited, next_line
 
-MAKE = "from dagkit.backends.spark.own_folder import own_folder; print(own_folder('dagkit-x-'), flush=True); input()"
+MAKE = (
+    "from dagkit.backends.spark.session.own_folder import own_folder; "
+    "print(own_folder('dagkit-x-'), flush=True); input()"
+)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.backends.spark.placing import MANY_BYTES, Placing
+from dagkit.backends.spark.window.placing import MANY_BYTES, Placing
 from dagkit.engine.files.staging import Part
 
 

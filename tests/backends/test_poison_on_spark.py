@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.aside.decided import WorkAside
-from dagkit.engine.changes.requests import Retry, ask
-from dagkit.engine.history.history import history
-from dagkit.engine.parts.launch_marker import RUNNING
+from dagkit.engine.parts.requests import Retry, ask
+from dagkit.engine.record.history import history
+from dagkit.engine.record.status_file import RUNNING
+from dagkit.engine.work.aside import WorkAside
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -31,25 +31,21 @@ def collected_and_aside(path: Path) -> tuple[list[Any], list[WorkAside]]:
     return sorted(collected), list(last.aside)
 
 
-def is_marked(path: Path) -> bool:
-    return (path / RUNNING).exists()
-
-
+@pytest.mark.trial
 @pytest.mark.parametrize(
     ("way", "count", "words"),
     [
         ("signal", 4, "Segmentation fault"),
-        pytest.param("signal", 10_000, "Segmentation fault", marks=pytest.mark.trial),
-        pytest.param("memory", 10_000, "MemoryError", marks=pytest.mark.trial),
-        pytest.param("loop", 4, "Timeout", marks=pytest.mark.trial),
+        ("signal", 10_000, "Segmentation fault"),
+        ("memory", 10_000, "MemoryError"),
+        ("loop", 4, "Timeout"),
     ],
 )
 def test_a_record_that_ends_its_worker_is_set_aside(way, count, words, spark, tmp_path):
-    poison, marked = count // 2 + 1, list[bool]()
+    poison = count // 2 + 1
     conf = {ON_POISON: "SET_ASIDE", **({TIMEOUT: 600_000} if way == "loop" else {})}
     draw = poisoned(((count // 2, count // 2),), poison, way=way)
-    launch(draw, conf, spark=spark, until="once", path=tmp_path, probe=lambda *_: marked.append(is_marked(tmp_path)))
-    assert not any(marked), "only a driver that runs windows itself can be ended by a record"
+    launch(draw, conf, spark=spark, until="once", path=tmp_path)
     collected, (aside,) = collected_and_aside(tmp_path)
     assert collected == [number for number in range(count) if number != poison]
     assert (aside.item.start, aside.item.end) == (poison, poison + 1)
@@ -57,12 +53,18 @@ def test_a_record_that_ends_its_worker_is_set_aside(way, count, words, spark, tm
     assert len(list(history(Ledger.open(tmp_path)))) <= 3, "only the record has windows of its own"
 
 
-def test_a_record_behind_an_exchange_is_found_in_as_few_windows(spark, tmp_path):
-    deadly = (Poisoned(poison=(11,)), 2)
+def test_a_record_behind_an_exchange_that_ends_its_worker_is_set_aside_in_three_windows(spark, tmp_path):
+    deadly, marked = (Poisoned(poison=(11,)), 2), list[bool]()
+
+    def seen(*_):
+        marked.append((tmp_path / RUNNING).exists())
+
     draw = chain(ranges=Ranges(looks=((10, 10),)), digits=Digits(), poisoned=deadly, collect=Collect())
-    launch(draw, {ON_POISON: "SET_ASIDE"}, spark=spark, until="once", path=tmp_path)
+    launch(draw, {ON_POISON: "SET_ASIDE"}, spark=spark, until="once", path=tmp_path, probe=seen)
+    assert set(marked) == {False}, "only a driver that runs windows itself can be ended by a record"
     collected, (aside,) = collected_and_aside(tmp_path)
     assert collected == [number for number in range(20) if number != 11]
+    assert "Segmentation fault" in aside.reason
     assert (aside.item.start, aside.item.end) == (11, 12)
     assert len(list(history(Ledger.open(tmp_path)))) <= 3
 

@@ -16,9 +16,9 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagkit.backends.spark.preflight import Answers, WorkersUnprepared, check, check_more, fits
-from dagkit.backends.spark.worker_facts import Facts, Visit
-from dagkit.native_libraries import own_platform
+from dagkit.backends.spark.window.preflight import Answers, check, check_more, fits, workers_unprepared
+from dagkit.backends.spark.window.worker_facts import Facts, Visit
+from dagkit.ground.native_libraries import own_platform
 from dagkit_operators import about
 from hatch_build import MISSING, can_compile
 from tests.backends.test_spark_cluster import NEEDED, without_dagkit
@@ -47,16 +47,14 @@ def visited(place: Path | str, **options: Any) -> Facts:
 # ---- on a worker
 
 
-def test_a_worker_reads_what_the_driver_wrote_and_writes_beside_it(tmp_path):
+def test_a_worker_reads_what_the_driver_wrote_and_writes_beside_it_and_asks_libraries_about_themselves(tmp_path):
     (folder := tmp_path / ".preflight-1").mkdir()
     (folder / "driver").touch()
-    facts = visited(tmp_path)
+    facts = visited(tmp_path, libraries=("dagkit_operators", "no_such_library"))
     assert (facts.storage, facts.python) == ("", platform.python_version())
     assert {each.name for each in folder.iterdir()} == {"driver", facts.file}
-
-
-def test_a_worker_that_sees_another_folder_says_so(tmp_path):
-    assert visited(tmp_path).storage == "a file that the driver wrote is not there"
+    assert [line.partition(":")[0] for line in facts.libraries] == ["byte scanning", "ModuleNotFoundError"]
+    assert visited(tmp_path / "elsewhere").storage == "a file that the driver wrote is not there"
 
 
 class Hanging(MemoryFileSystem):
@@ -106,7 +104,7 @@ def refusing():
 def test_a_worker_without_credentials_says_so(refusing):
     """As an executor does whose environment lacks the driver's variables."""
     code = (
-        "from dagkit.backends.spark.worker_facts import Visit; "
+        "from dagkit.backends.spark.window.worker_facts import Visit; "
         "print(Visit('s3://bucket/app', '.preflight-1', 'driver').facts())"
     )
     without = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -115,11 +113,6 @@ def test_a_worker_without_credentials_says_so(refusing):
     (storage,) = failures(Facts(**json.loads(done.stdout)))
     assert "ACCESS_DENIED" in storage.found
     assert "give executors its credentials, as by --spark spark.executorEnv.NAME=VALUE" in storage.help
-
-
-def test_libraries_report_about_themselves(tmp_path):
-    facts = visited(tmp_path, libraries=("dagkit_operators", "no_such_library"))
-    assert [line.partition(":")[0] for line in facts.libraries] == ["byte scanning", "ModuleNotFoundError"]
 
 
 # ---- on the driver
@@ -140,57 +133,41 @@ def test_nothing_fails_where_workers_are_like_the_driver():
     ],
     ids=str,
 )
-def test_packages_that_are_missing_or_of_other_versions_fail(versions, found):
+def test_packages_that_are_missing_or_of_other_versions_fail_and_are_named_with_those_that_fit(versions, found):
     packages = {name: version for name, version in {**VERSIONS, **versions}.items() if version is not None}
-    assert failed(FIT, replace(FIT, host="b", packages=packages)) == {"workers' packages": found}
+    (failure,) = failures(FIT, replace(FIT, host="b", packages=packages))
+    assert (failure.check, failure.found) == ("workers' packages", found)
+    assert re.match(r"pip install .(pydantic<3,>=2|numpy>=2)[^ ]*. .*for the Python of every worker", failure.help)
 
 
 @pytest.mark.parametrize(
     ("version", "bounds", "fit"),
     [
-        ("2.12.0", ">=2.12,<3", True),
-        ("2.9", ">=2.12,<3", False),
-        ("3.0.1", "<3,>=2.12", False),
-        ("2025.2.0", ">=2025.2", True),
-        ("?", ">=2.12", True),
-        ("1.0", "", True),
+        *(("2.12.0", ">=2.12,<3", True), ("2.9", ">=2.12,<3", False), ("3.0.1", "<3,>=2.12", False)),
+        *(("2025.2", ">=2025.2", True), ("2025.2.0", ">=2025.2", True), ("?", ">=2.12", True), ("1.0", "", True)),
     ],
 )
 def test_versions_are_compared_as_numbers(version, bounds, fit):
     assert fits(version, bounds) is fit
 
 
-def without(package: str) -> dict[str, str]:
-    return {name: version for name, version in VERSIONS.items() if name != package}
-
-
-def test_the_packages_to_install_are_named_with_the_versions_that_fit():
-    (packages,) = failures(replace(FIT, packages=without("cloudpickle")))
-    assert packages.help.startswith("pip install 'cloudpickle>=3.1' for the Python of every worker")
-
-
 def test_the_error_of_a_launch_lists_every_failed_check():
-    refused = [replace(FIT, storage="PermissionError: no"), replace(FIT, host="b", packages=without("numpy"))]
-    error = WorkersUnprepared(failures(*refused))
+    others = {name: version for name, version in VERSIONS.items() if name != "numpy"}
+    refused = [replace(FIT, storage="PermissionError: no"), replace(FIT, host="b", packages=others)]
+    error = workers_unprepared(failures(*refused))
     problem = "Spark's workers cannot run dagkit: numpy is missing (on b); PermissionError: no (on worker-1)"
     assert (error.code, error.problem) == ("workers-unprepared", problem)
     assert "spark.executorEnv" in error.help
 
 
 @pytest.mark.parametrize(
-    ("change", "fails"),
-    [
-        ({"clock": 990.0}, "workers' clocks"),
-        ({"clock": 1010.0}, "workers' clocks"),
-        ({"free_bytes": 5}, "workers' space"),
-    ],
-    ids=["a clock that is late", "a clock that is early", "a full disk"],
+    ("change", "fails"), [({"clock": 990.0}, "clocks"), ({"clock": 1010.0}, "clocks"), ({"free_bytes": 5}, "space")]
 )
 def test_clocks_and_space_fail_only_for_the_doctor(change, fails):
     facts = replace(FIT, **change)
     assert failed(facts) == {}
     findings = check_more(Answers((facts,), began=999.0, ended=1001.0))
-    assert [finding.check for finding in findings if not finding.ok] == [fails]
+    assert [finding.check for finding in findings if not finding.ok] == [f"workers' {fails}"]
 
 
 # ---- on a cluster

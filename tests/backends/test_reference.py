@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import Block, InputOperator, InputPort, Operator, OutputPort, SplittableOperator, State
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.worker.protocol import Report, WindowTask
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
 from tests.backends.cast import chain, state_of
@@ -85,7 +85,7 @@ def test_when_the_time_is_over_one_item_is_read_and_all_else_is_left(reader):
     kept, report = read(reader, Block(1, "a", 3, 6), Block(2, "b", 7, 9), lasts_millis=0.0)
     assert (kept, left(report)) == ([3], [("a", 4, 6), ("b", 7, 9)])
     assert (report.positions, report.left[0].turn, report.left[0].done_positions) == (1, 7, 1)
-    assert [(each.source, each.start, each.stop) for each in report.figures["reads"].stretches] == [("a", 3, 4)]
+    assert [(each.source, each.start, each.stop) for each in report.done[INTO].stretches] == [("a", 3, 4)]
 
 
 @pytest.mark.parametrize("reader", [Yields(), Emits()])

@@ -15,14 +15,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, Shutdown, State
-from dagkit.backends.spark import SparkBackend, residents
-from dagkit.backends.spark.daemon import MODULE
-from dagkit.backends.spark.resident_task import FAMILY, ResidentTask
-from dagkit.backends.spark.shipping import Shipped
+from dagkit.backends.spark import SparkBackend
+from dagkit.backends.spark.shipping.shipping import Shipped
+from dagkit.backends.spark.window import residents
+from dagkit.backends.spark.window.daemon import MODULE
+from dagkit.backends.spark.window.resident_task import FAMILY, ResidentTask
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.points import Point, Probe
-from dagkit.engine.reports.run_events import Failed, RunEvent
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point, Probe
+from dagkit.engine.record.run_events import Failed, RunEvent
 from tests.backends.cast import chained
 from tests.engine.cast import Desk
 from tests.patience import join, within
@@ -93,11 +94,6 @@ class Counting(SparkBackend):
     def _in_job(self, *given: Any) -> Any:
         self.in_jobs += 1
         return super()._in_job(*given)
-
-
-def idle_workers() -> list[int]:
-    """The Python workers of the session, which the daemon forked."""
-    return [worker for daemon in running(MODULE, os.getpid()) for worker in below(daemon)]
 
 
 class Run:
@@ -202,8 +198,9 @@ def test_a_window_whose_worker_is_killed_runs_again(run):
 def test_slots_that_died_between_two_windows_are_replaced(run):
     def kill() -> None:
         before = run.backend.stays
-        for worker in idle_workers():
-            os.kill(worker, signal.SIGKILL)
+        for daemon in running(MODULE, os.getpid()):
+            for worker in below(daemon):
+                os.kill(worker, signal.SIGKILL)
         run.wait_until_no_job_is_active()
         assert run.backend.stays == before
 

@@ -175,6 +175,5 @@ def test_planted_secrets_are_nowhere_on_spark(kind, tmp_path):
         (tmp_path / "go").write_bytes(b"")
         assert launch.process.wait(within(120)) == 0, "".join(launch.lines[-40:])
         seen += places(tmp_path, launch, server)
-    found = {place: secrets for place, content in seen if (secrets := secrets_in(content))}
-    assert found == {}
+    assert {place: secrets for place, content in seen if (secrets := secrets_in(content))} == {}
     assert any(content for place, content in seen if "/events/" in place), "Spark wrote its event log"

@@ -7,10 +7,9 @@ import sys
 import pytest
 
 from dagkit.backends.spark import session_at
-from dagkit.backends.spark.master import SparkUnavailable
-from dagkit.backends.spark.session import SparkIncomplete
-from dagkit.clock import PATIENCE
-from dagkit.machine import Machine, StartingSession
+from dagkit.errors import RunFailure
+from dagkit.ground.clock import PATIENCE
+from dagkit.runs.machine import Machine, StartingSession
 from tests.processes import run_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -24,18 +23,18 @@ def test_its_java_compiles_once_and_leaves_the_processor_to_the_workers(spark):
 def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr("dagkit.backends.spark.session.CONNECTED_WITHIN_SECONDS", 0.2)
+    monkeypatch.setattr("dagkit.backends.spark.session.session.CONNECTED_WITHIN_SECONDS", 0.2)
     monkeypatch.setenv(PATIENCE, "1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"sc://127.0.0.1:{server.getsockname()[1]}"
         message = f"no Spark Connect server answers at {url} within 0.2 s [spark-unavailable]\n  help: "
-        with pytest.raises(SparkUnavailable, match=f"^{re.escape(message)}"):
+        with pytest.raises(RunFailure, match=f"^{re.escape(message)}"):
             session_at(url)
 
 
 def test_calls_to_a_connect_server_that_is_away_are_retried_for_some_seconds_and_later_ones_are_not():
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-    from dagkit.backends.spark.connect_retries import Retries  # noqa: PLC0415 - needs grpcio
+    from dagkit.backends.spark.failures.connect_retries import Retries  # noqa: PLC0415 - needs grpcio
 
     policy = Retries()
     first, other = policy.to_state(), policy.to_state()
@@ -62,7 +61,7 @@ def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark)
 def test_yarn_needs_to_be_configured(monkeypatch):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(SparkIncomplete, match=r"^Spark does not know where YARN is .*\n  help: set HADOOP_CONF_DIR"):
+    with pytest.raises(RunFailure, match=r"^Spark does not know where YARN is .*\n  help: set HADOOP_CONF_DIR"):
         session_at("yarn")
 
 
@@ -104,7 +103,7 @@ KINDS = """
 import sys
 import numpy
 from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
-from dagkit.backends.spark.gateway import find_numpy_without_pandas
+from dagkit.backends.spark.session.gateway import find_numpy_without_pandas
 
 find_numpy_without_pandas()
 values = numpy.float64(1), numpy.zeros(1), numpy.zeros((1, 1)), 1.0, [1.0], None

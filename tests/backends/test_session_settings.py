@@ -9,8 +9,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from dagkit.backends.spark.master import Master
-from dagkit.backends.spark.session_settings import has_own_logging, settings_for, users_settings
+from dagkit.backends.spark.session.master import Master
+from dagkit.backends.spark.session.session_settings import has_own_logging, settings_for, users_settings
 from tests.backends.test_spark_cluster import SLOTS, ran
 from tests.processes import run_program
 
@@ -24,7 +24,7 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.driver.host": "127.0.0.1",
-    "spark.python.daemon.module": "dagkit.backends.spark.daemon",
+    "spark.python.daemon.module": "dagkit.backends.spark.window.daemon",
     "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108 - only a name here
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
@@ -94,8 +94,7 @@ def folder(tmp_path):
 )
 def test_the_users_settings_are_read_from_where_spark_reads_them(folder, arguments, a):
     (folder / "other.conf").write_text("spark.a other\n", encoding="utf-8")
-    environment = {"SPARK_CONF_DIR": str(folder), "PYSPARK_SUBMIT_ARGS": arguments.format(folder)}
-    users = users_settings(environment)
+    users = users_settings({"SPARK_CONF_DIR": str(folder), "PYSPARK_SUBMIT_ARGS": arguments.format(folder)})
     assert users["spark.a"] == a
     assert "not.of.spark" not in users
     assert users.get("spark.ui.enabled") == (None if "other" in arguments else "true")

@@ -16,10 +16,10 @@ import pytest
 from dagkit import Dag, InputPort, Operator, PortContext, StreamCodec
 from dagkit.api import installed
 from dagkit.backends.spark import SparkBackend
-from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
-from dagkit.backends.spark.spark_errors import SparkEnded
+from dagkit.backends.spark.shipping.shipping import Known, by_value, modules_of, shipped
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
+from dagkit.errors import RunFailure
 from tests.backends.cast import Words, chained
 from tests.processes import run_program
 
@@ -54,7 +54,7 @@ WORKER = """
 import pickle, sys
 from pathlib import Path
 from pydantic import TypeAdapter
-from dagkit.backends.spark.shipping import read_where_it_runs
+from dagkit.backends.spark.shipping.shipping import read_where_it_runs
 
 data = Path(sys.argv[1]).read_bytes()
 customer = pickle.loads(data)
@@ -87,8 +87,7 @@ def author(written):
 
 def read_elsewhere(data: bytes, folder: Path, worker: str = WORKER) -> str:
     (folder / "shipped").write_bytes(data)
-    command = [sys.executable, "-c", worker, str(folder / "shipped")]
-    done = run_program(command, check=False, seconds=120)
+    done = run_program([sys.executable, "-c", worker, str(folder / "shipped")], check=False, seconds=120)
     return done.stdout + done.stderr
 
 
@@ -169,8 +168,7 @@ HELD: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("held", HELD.values(), ids=HELD.keys())
 def test_a_function_in_a_property_takes_its_module_along(written, held):
     written("limits_own", LIMITS)
-    helper = written("helper_own", HELPER)
-    assert found_in(held(helper.is_short)) == ["helper_own", "limits_own"]
+    assert found_in(held(written("helper_own", HELPER).is_short)) == ["helper_own", "limits_own"]
 
 
 LOUD = "def loud(word):\n    return word.upper()\n"
@@ -231,7 +229,7 @@ def test_a_class_that_goes_with_an_item_is_whole_on_the_other_side(author, tmp_p
 def test_a_backend_that_cannot_be_made_leaves_no_module_by_value(written):
     author = written("greeting", AUTHOR)
     session: Any = None
-    with pytest.raises(SparkEnded, match="could not send dagkit") as raised:
+    with pytest.raises(RunFailure, match="could not send dagkit") as raised:
         SparkBackend(compile_application(author.populate_dag), session)
     assert raised.traceback, "the frames keep the unfinished backend alive, so that nothing is undone by its deletion"
     assert "greeting" not in cloudpickle.list_registry_pickle_by_value()
@@ -290,7 +288,7 @@ def drawn() -> DiGraph:
 LACKING = """
 import sys
 from pathlib import Path
-from dagkit.backends.spark.shipping import read_where_it_runs
+from dagkit.backends.spark.shipping.shipping import read_where_it_runs
 
 sys.modules["networkx"] = None
 program, classes = read_where_it_runs(Path(sys.argv[1]).read_bytes())
@@ -338,7 +336,7 @@ def large(number: int) -> bool:
 WITHOUT_THE_FILE = """
 import sys, traceback
 from pathlib import Path
-from dagkit.backends.spark.shipping import read_where_it_runs
+from dagkit.backends.spark.shipping.shipping import read_where_it_runs
 from dagkit_operators.values.inlined import _lambda_of
 
 operators = {name: of[0] for name, of in read_where_it_runs(Path(sys.argv[1]).read_bytes())[0].operators.items()}

@@ -12,17 +12,17 @@ import pytest
 from pyspark import TaskContext
 
 from dagkit import DelayOperator, InputPort, Operator, OutputPort, PortContext, State, StreamCodec
-from dagkit.backends.spark import SparkBackend, SparkFailed
-from dagkit.backends.spark.level_files import folder_in
-from dagkit.backends.spark.task import SlotReport
+from dagkit.backends.spark import SparkBackend
+from dagkit.backends.spark.shipping.level_files import folder_in
+from dagkit.backends.spark.window.task import SlotReport
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerDied
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Part
+from dagkit.engine.program.failures import OperatorFailed, WindowLost, WorkerDied
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.worker.instances import StateUnreadable
 from dagkit.engine.worker.protocol import Report, WindowTask
+from dagkit.errors import RunFailure
 from tests.backends.cast import Count, Round, Words, chain, chained, counting, sent, state_of, states_in
 from tests.backends.places import ON_BOTH
 from tests.patience import within
@@ -116,7 +116,7 @@ LADEN = chain(words=Words(), laden=Laden(load="x" * 2_000_000))
 
 
 def test_large_state_goes_to_each_slot_by_itself(opened, monkeypatch):
-    monkeypatch.setattr("dagkit.backends.spark.backend.LARGEST_SHARED_BYTES", 1000)
+    monkeypatch.setattr("dagkit.backends.spark.window.backend.LARGEST_SHARED_BYTES", 1000)
     backend, state = opened(BLOWN_UP), {}
     texts = [str(number) * 1_000_000 for number in range(4)]
     for window in (1, 2):
@@ -171,7 +171,7 @@ TWO_LEVELS = chain({"count": 2}, words=Words(), count=Count(), query=Query())
 def test_a_window_is_a_query_of_spark_sql_only_if_spark_encrypts_what_levels_exchange(
     spark, monkeypatch, levels, encrypts, is_planned
 ):
-    monkeypatch.setattr("dagkit.backends.spark.backend._encrypts", lambda _: encrypts)
+    monkeypatch.setattr("dagkit.backends.spark.window.backend._encrypts", lambda _: encrypts)
     with closing(SparkBackend(levels, spark)) as backend:
         (state,) = state_of(backend.run(WindowTask(1, sent(levels, ["a"]))), "query")
     assert [number is not None for number in state["numbers"]] == [is_planned]
@@ -213,7 +213,7 @@ class Settled(Operator):
 
 def test_what_keeps_a_slot_from_beginning_fails_with_its_own_code(opened):
     settled = chain(words=Words(), ends=Settled())
-    with pytest.raises(StateUnreadable, match=r"seen .*\[state-unreadable\]"):
+    with pytest.raises(RunFailure, match=r"seen .*\[state-unreadable\]"):
         opened(settled).run(WindowTask(2, sent(settled, ["a"]), {(0, 0): {"ends": {"seen": "nothing of the kind"}}}))
 
 
@@ -231,7 +231,7 @@ def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark):
     whole = told_by(program, b"first")
     with closing(SparkBackend(counting(2), spark)) as backend:
         backend._check(WindowTask(4), whole)
-        with pytest.raises(SparkFailed, match="ran part of window 4 again"):
+        with pytest.raises(WindowLost, match="ran part of window 4 again"):
             backend._check(WindowTask(4), told_by(program, b"second"))
         with pytest.raises(AssertionError, match="every slot reports"):
             backend._check(WindowTask(4), whole[1:])
@@ -257,11 +257,11 @@ def test_closing_ends_what_runs(opened, tmp_path):
         while not sign.exists() and not window.done():
             time.sleep(0.05)  # sleeps: between two looks at a file
         backend.close()
-        with pytest.raises(SparkFailed):
+        with pytest.raises(WindowLost, match=r"\[spark-failed\]"):
             window.result(within(60))
 
 
-def test_closing_ends_what_is_on_its_way_to_spark(opened, tmp_path, monkeypatch):
+def test_closing_ends_what_is_on_its_way_to_spark_and_a_later_window_is_refused(opened, tmp_path, monkeypatch):
     backend = opened(LINGERING)
     is_built, was_interrupted = Event(), Event()
     build, interrupt = backend._closure, backend._jobs._interrupt
@@ -282,15 +282,10 @@ def test_closing_ends_what_is_on_its_way_to_spark(opened, tmp_path, monkeypatch)
         window = pool.submit(backend.run, WindowTask(1, sent(LINGERING, [str(tmp_path / "at work")])))
         assert is_built.wait(within(60))
         backend.close()
-        with pytest.raises(SparkFailed, match="Spark failed in window 1"):
+        with pytest.raises(WindowLost, match="Spark failed in window 1"):
             window.result(within(60))
-
-
-def test_a_window_that_comes_after_closing_is_refused(opened):
-    backend = opened(counting(1))
-    backend.close()
     with pytest.raises(WindowLost, match="the backend is closed and runs no more jobs"):
-        backend.run(WindowTask(1, sent(counting(1), ["a"])))
+        backend.run(WindowTask(2, sent(LINGERING, ["a"])))
 
 
 def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(spark):
@@ -300,7 +295,7 @@ def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(s
 
     def in_a_thread(before: str | None) -> tuple[str | None, str | None]:
         context.setLocalProperty(name, before)  # None takes it away
-        with backend._jobs.tagged():
+        with backend._jobs.tagged("a job"):
             meanwhile = context.getLocalProperty(name)
         return meanwhile, context.getLocalProperty(name)
 
@@ -308,6 +303,16 @@ def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(s
         assert pool.submit(in_a_thread, None).result(within(120)) == ("true", None)
         assert pool.submit(in_a_thread, "false").result(within(120)) == ("true", "false")
     backend.close()
+
+
+def test_a_job_carries_the_names_of_its_application_window_and_operators(spark):
+    with closing(SparkBackend(counting(1), spark)) as backend:
+        backend.run(WindowTask(7, sent(counting(1), ["a"]), isolated=True))
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    described = [jobs.apply(index).description() for index in range(jobs.size())]
+    name = counting(1).application
+    assert f"Some({name}: window 7, count, collect)" in {each.toString() for each in described}
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 
 def test_two_windows_run_at_the_same_time(opened):
@@ -320,7 +325,7 @@ def test_two_windows_run_at_the_same_time(opened):
 @pytest.mark.parametrize("by_job", [True, False], ids=["by a job", "by the driver"])
 def test_files_are_made_of_their_pieces(opened, tmp_path, monkeypatch, by_job):
     if by_job:
-        monkeypatch.setattr("dagkit.backends.spark.placing.MANY_BYTES", 1)
+        monkeypatch.setattr("dagkit.backends.spark.window.placing.MANY_BYTES", 1)
     backend = opened(counting(1))
     (tmp_path / "staging").mkdir()
     for name in ("a", "b", "c"):

@@ -24,8 +24,7 @@ def ran(master: str, mark: Path, *words: str, **environment: str) -> Any:
     """What two windows of the application beside this file came to."""
     program = [sys.executable, str(HERE / "elsewhere" / "main.py"), master, str(mark), *words]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    done = run_program(program, env=variables, seconds=120)
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(run_program(program, env=variables, seconds=120).stdout.splitlines()[-1])
 
 
 def without_dagkit(folder: Path, needed: Iterable[str] = NEEDED) -> str:
@@ -66,7 +65,6 @@ def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path):
 
 
 def test_a_task_whose_worker_dies_is_run_again_and_nothing_comes_twice(tmp_path):
-    words = ["a", "b", "die", "a", "c"]
-    told = ran("local[2,3]", tmp_path / "died", *words)
+    told = ran("local[2,3]", tmp_path / "died", "a", "b", "die", "a", "c")
     assert (tmp_path / "died").exists()
     assert told == {"counts": {"A!": 4, "B!": 2, "DIE!": 2, "C!": 2}, "slots": SLOTS, "zipped": False}

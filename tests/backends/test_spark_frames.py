@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dagkit import Batch
 from dagkit.api.partitioning import PartitionKeys, assign_keys
 from dagkit.api.streams import StreamCodec
-from dagkit.backends.spark.frames import LARGEST_BYTES, Frames, Writing
-from dagkit.backends.spark.shipping import Known
+from dagkit.backends.spark.shipping.frames import LARGEST_BYTES, Frames, Writing
+from dagkit.backends.spark.shipping.shipping import Known
 from dagkit.engine.program.program import Keying, Target
 from dagkit.plan.model import Routing
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
@@ -183,8 +183,7 @@ def test_columns_come_back_as_they_were(pairs):
 def test_a_constant_keeps_its_type(value):
     both = frames()
     for constant in (value, 1, True, 1.0):  # equal ones must not be taken for each other
-        batch = Batch({"x": Listed(["a", "b"]), "y": Constant(constant, 2)}, Point)
-        ((_, read, _),) = read_again(both, batch)
+        ((_, read, _),) = read_again(both, Batch({"x": Listed(["a", "b"]), "y": Constant(constant, 2)}, Point))
         assert same(list(read.items()), [Point("a", constant), Point("b", constant)])
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dagkit import Dag
-from dagkit.engine.changes.requests import Reply, TapStream, ask, reply_to
+from dagkit.engine.parts.requests import Reply, TapStream, ask, reply_to
 from dagkit.engine.parts.taps import LASTS
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from tests.backends.places import CONNECT_IN_TRIALS, SPARK
 from tests.engine.cast import Collect, Script, lines_through_filter
-from tests.engine.changes.test_requests import Times, multiplied
+from tests.engine.parts.test_requests import Times, multiplied
 from tests.old_files import aged
 
 
@@ -70,14 +70,11 @@ def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tm
     assert (reply.window, ["seven" in one.item for one in reply.items]) == (3, [True])
 
 
-def test_an_unknown_stream_is_refused_with_a_near_name(tmp_path):
+def test_an_unknown_stream_is_refused_with_a_near_name_and_an_old_request_is_dropped(tmp_path):
     reply = tapped(tmp_path, multiplied(), Machine("reference"), stream="tims")
     assert reply.refused == "there is no stream 'tims'\n  help: did you mean 'times'?"
-
-
-def test_an_old_request_is_dropped(tmp_path):
-    assert tapped(tmp_path, multiplied(), Machine("reference"), LASTS * 2, stream="times") is None
-    assert not list((tmp_path / "app/requests").iterdir())
+    assert tapped(tmp_path / "old", multiplied(), Machine("reference"), LASTS * 2, stream="times") is None
+    assert not list((tmp_path / "old/app/requests").iterdir())
 
 
 def test_secrets_are_masked(tmp_path):
@@ -85,5 +82,4 @@ def test_secrets_are_masked(tmp_path):
         script = dag.add_operator("script", Script(looks=((4711,),)))
         script >> dag.add_operator("times", Times(password=str(4711))) >> dag.add_operator("collect", Collect())
 
-    reply = tapped(tmp_path, draw, Machine("reference"), stream="times")
-    assert "4711" not in reply.items[0].item
+    assert "4711" not in tapped(tmp_path, draw, Machine("reference"), stream="times").items[0].item

@@ -15,19 +15,17 @@ from dagkit import (
     Delivery,
     InputOperator,
     InputPort,
-    KeyedState,
     Operator,
     OperatorContext,
     OutputPort,
     PortContext,
     State,
-    Unifier,
 )
 from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.parts.run_state import RunSettings, RunState
+from dagkit.engine.parts.running_plan import Scaling
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.outbox import Arrived
@@ -40,39 +38,12 @@ from tests.backends.cast import Count as CountPairs
 from tests.backends.places import EVERYWHERE, ON_CONNECT, everywhere
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    word: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.word} {self.number}"
-
-
-class AddUp(Unifier[Count]):
-    """One count for each word, from those of all partitions."""
-
-    counts = KeyedState[str, int](int)
-
-    def process(self, item: Count) -> None:
-        self.counts[item.word] += item.number
+class CountWords(CountPairs):
+    totals = OutputPort(str)
 
     def end_window(self) -> None:
         for word, number in self.counts.items():
-            self.unified.emit(Count(word, number))
-
-
-class CountWords(Operator):
-    words = InputPort(str)
-    totals = OutputPort(Count, unifier=AddUp)
-    counts = KeyedState[str, int](int)
-
-    def process(self, word: str) -> None:
-        self.counts[word] += 1
-
-    def end_window(self) -> None:
-        for word, number in self.counts.items():
-            self.totals.emit(Count(word, number))
+            self.totals.emit(f"{word} {number}")
 
 
 class Runs:

@@ -13,7 +13,7 @@ from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.worker.protocol import WindowTask
+from dagkit.engine.worker.protocol import Attempt, WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
@@ -134,20 +134,16 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make
     first, second, third = (whole.part(*ends) for ends in ((0, 150), (150, 300), (300, len(text))))
     work = {(0, 0): (first, third), (0, 1): (second,)}
     answer = Hurried(make(compilation)).run(
-        WindowTask(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only"))
+        WindowTask(1, work=work, attempt=Attempt(StagingPlace(str(tmp_path / "app"), 1, "only")))
     )
     written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(answer.parts))
     assert written.decode() == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
 
 
-def lettered(name: str) -> list[str]:
-    return [name + letter for letter in "abc"]
-
-
 @pytest.mark.parametrize("watchers", [1, 2])
 def test_each_output_of_what_is_watched_is_sent_once(make, watchers):
     def draw(dag: Dag, conf: object) -> None:
-        watch = Watch(function=lettered)
+        watch = Watch(function=lambda name: [name + letter for letter in "abc"])
         chained(dag, {"watch": watchers}, names=Items(items=["x", "y", "z"]), watch=watch, collect=Collect())
 
     assert sorted(told(draw, make)) == [name + letter for name in "xyz" for letter in "abc"]

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dagkit.backends.spark import worker
-from dagkit.backends.spark.shipping import shipped
-from dagkit.backends.spark.task import LevelTask
+from dagkit.backends.spark.shipping.shipping import shipped
+from dagkit.backends.spark.window import worker
+from dagkit.backends.spark.window.task import LevelTask
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.protocol import WindowTask
 from tests.backends.cast import Collect, Words, chain
@@ -20,7 +20,7 @@ from tests.processes import run_program
 FAULTS_AT_WORK = """
 import resource
 import numpy as np
-from dagkit.backends.spark.worker import hold_memory
+from dagkit.backends.spark.window.worker import hold_memory
 
 if {held}:
     hold_memory()
@@ -48,7 +48,7 @@ def faults_at_work(*, held: bool, **environment: str) -> int:
 
 HEARD = """
 import sys
-from dagkit.backends.spark.worker import at_work
+from dagkit.backends.spark.window.worker import at_work
 
 for task in 1, 2:
     with at_work():

@@ -85,8 +85,7 @@ def test_an_inner_rate_has_a_row_a_bar_and_a_line_and_losses_are_reported():
 
 
 def test_the_table_names_what_is_missing_and_why():
-    missing = line_of(Missing(GREP, "disk", "install it"))
-    assert "NOT MEASURED, disk: grep: install it" in list(tables([missing]))
+    assert "NOT MEASURED, disk: grep: install it" in list(tables([line_of(Missing(GREP, "disk", "install it"))]))
 
 
 def test_no_other_engine_can_be_asked_for(capsys):

@@ -9,9 +9,10 @@ from bench.scaling.imagined import Imagined
 from bench.scaling.phases import Changed, Coming, Phases, Watch, is_wanted
 from bench.scaling.report import Real, holds, page, real_lines, simulated_lines
 from dagkit import Shutdown
-from dagkit.engine.facts import Scaled
-from dagkit.engine.reports.run_events import Committed, Found, Reshaped
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.run_events import Committed, Found, Reshaped
 from dagkit.testing import Alone, FakeClock
+from tests.cases import cases
 
 
 def _coming(clock: FakeClock) -> Alone:
@@ -87,16 +88,13 @@ def _real(drain: float, *, turns: int = 1, windows: int | None = 0) -> Real:
 IMAGINED = Imagined("a world", 2, 2, 1.0, 2.0, 1.0, 1.0, 1, 3.0, 1)
 
 
-@pytest.mark.parametrize(
-    ("real", "kept"),
-    [
-        (_real(1100), True),
-        (_real(1101), False),
-        (_real(1000, turns=2), False),
-        (_real(1000, windows=3), False),
-        (_real(1000, windows=None), False),
-    ],
-    ids=["within the bound", "too slow", "it flaps", "every core comes too late", "some core never has a partition"],
+@cases(
+    "real, kept",
+    ("within the bound", _real(1100), True),
+    ("too slow", _real(1101), False),
+    ("it flaps", _real(1000, turns=2), False),
+    ("every core comes too late", _real(1000, windows=3), False),
+    ("some core never has a partition", _real(1000, windows=None), False),
 )
 def test_what_must_hold_on_spark(real, kept):
     assert real.holds is kept

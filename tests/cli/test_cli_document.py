@@ -10,7 +10,7 @@ from dagkit.cli.compiling.diff import CHANGED
 from dagkit.cli.compiling.graph import graph
 from dagkit.cli.group import COMMANDS
 from dagkit.cli.reference.config import config
-from dagkit.errors import DagkitError
+from dagkit.errors import EXIT_CODES, DagkitError
 from tests.cli.conftest import ROOT
 from tests.exceptions import exceptions
 
@@ -72,7 +72,7 @@ def test_every_command_of_a_group_is_listed_with_its_options(group):
 
 def test_every_exit_code_is_listed():
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", SECTIONS["Exit codes"], re.MULTILINE)}
-    owned = {each.exit_code for each in exceptions() if issubclass(each, DagkitError)}
+    owned = {each.exit_code for each in exceptions() if issubclass(each, DagkitError)} | {*EXIT_CODES.values()}
     assert told == owned | {0, click.UsageError.exit_code, CHANGED}
 
 

@@ -11,6 +11,7 @@ from dagkit import Operator
 from dagkit.api.attributes import BY_SCOPE
 from dagkit.cli.application.anatomy import anatomy_of
 from dagkit.compiler import STEPS
+from dagkit.ledger import Ledger
 from dagkit.plan import read_plan
 from tests.cli.samples import WORD_COUNT
 
@@ -29,11 +30,6 @@ LAST = WORD_COUNT.count("\n")
 
 def words(text):
     return [line.split() for line in text.splitlines() if line.strip()]
-
-
-def test_validate_says_what_it_found(dagkit, word_count):
-    answer = dagkit("validate", word_count)
-    assert (answer.code, answer.out, answer.err) == (0, "WordCount is valid: 3 operators, 2 streams, 2 stages\n", "")
 
 
 def test_validate_shows_advisories_beside_the_result_unless_it_shall_be_quiet(dagkit, advised, disconnected):
@@ -96,19 +92,11 @@ def test_plan_is_a_document_that_can_be_read_again(dagkit, advised):
 
 
 def test_plan_shows_more_or_less_when_asked(dagkit, advised):
-    brief, verbose, quiet = (dagkit("plan", advised, *options) for options in ([], ["--verbose"], ["-q"]))
-    assert ["split", "min_length", "1"] in words(verbose.out)
-    assert ["count", "MEMORY_MB", "2048"] in words(verbose.out)
+    brief, verbose, quiet = (dagkit("plan", advised, *options) for options in ([], ["-v"], ["-q"]))
+    shown = words(verbose.out)
+    assert (["split", "min_length", "1"] in shown, ["count", "MEMORY_MB", "2048"] in shown) == (True, True)
     assert set(brief.out.splitlines()) <= set(verbose.out.splitlines())
-    assert dagkit("plan", advised, "-v").out == verbose.out
     assert ["advisory" in text for text in (brief.out, quiet.out + quiet.err)] == [True, False]
-
-
-def test_explain_lists_the_steps(dagkit, word_count):
-    assert [row[0] for row in words(dagkit("explain", word_count).out)][2:] == list(STEPS)
-    document = dagkit("explain", word_count, "--json").document
-    assert document["schema"] == "dagkit.steps/1"
-    assert [step["step"] for step in document["steps"]] == list(STEPS)
 
 
 SPLITTER = """
@@ -128,7 +116,8 @@ def test_explain_says_what_a_setting_gives_up(dagkit, write):
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_every_step_can_be_printed(dagkit, advised, step):
+def test_every_step_is_listed_and_can_be_printed(dagkit, advised, step):
+    assert [row[0] for row in words(dagkit("explain", advised).out)][2:] == list(STEPS)
     shown = dagkit("explain", advised, "--step", step)
     document = dagkit("explain", advised, "--step", step, "--json").document
     assert (shown.code, shown.out.splitlines()[0].split()[0]) == (0, "WordCount")
@@ -186,6 +175,8 @@ def test_a_plan_that_cannot_be_read_exits_with_6(dagkit, word_count, write):
     ):
         write("plan.json", text)
         dagkit("diff", "plan.json", word_count).fails(6, said)
+    Ledger.create("never")
+    dagkit("diff", "never", word_count).fails(6, "never has no plan: no launch has recorded one")
 
 
 WEAK = "# weaker\ndt.operator.split.prop.min_length = 2\ndt.operator.count.prop.password = hunter2\nmine = one\n"
@@ -413,16 +404,10 @@ BY_TYPE = [
 
 
 VERBS = [
-    "validate",
-    "plan",
-    "plan --json",
-    "describe lines --in",
-    "describe lines --json --in",
-    "graph",
-    "graph --json",
+    *("validate", "plan", "plan --json", "describe lines --in", "describe lines --json --in", "graph", "graph --json"),
+    *("explain --step resolved", "explain --step resolved --json", "explain --step fused", "graph -f dot", "config"),
+    *("explain --step fused --json", "config --all --origin", "config --json", "config --all --json"),
 ]
-VERBS += ["explain --step resolved", "explain --step resolved --json", "explain --step fused", "graph -f dot", "config"]
-VERBS += ["explain --step fused --json", "config --all --origin", "config --json", "config --all --json"]
 """Commands that print what a property was set to."""
 SECRET_CASES = {
     *((verb, BY_TYPE[number % len(BY_TYPE)]) for number, verb in enumerate(VERBS)),
@@ -451,17 +436,13 @@ def test_a_secret_by_type_that_is_refused_is_not_shown(dagkit, write, verb, code
     assert (answer.code, "**********" in shown, "hunter2" in shown) == (code, True, False)
 
 
-def test_an_overridden_secret_by_type_is_not_shown(dagkit, write):
+def test_secrets_that_are_overridden_or_of_an_application_that_does_not_draw_are_not_shown(dagkit, write):
     write("masked.py", MASKED)
     keys = ["-D", "dt.operator.lines.prop.door=hunter2", "-D", "dt.operator.lines.prop.door=hunter3"]
     answer = dagkit("config", "--all", "masked.py", *keys)
     assert (answer.out.count("**********"), "hunter" in answer.out + answer.err) == (2, False)
-
-
-def test_properties_of_an_application_that_does_not_draw_are_not_shown(dagkit, write):
     write("masked.py", MASKED.replace("dag.add_stream(", "dag.add_steam("))
-    keys = {"lines.prop.door": "hunter2", "lines.attr.MEMORY_MB": "64"}
-    answer = dagkit("config", "masked.py", *(f"-Ddt.operator.{key}={value}" for key, value in keys.items()))
+    answer = dagkit("config", "masked.py", *keys[:2], "-D", "dt.operator.lines.attr.MEMORY_MB=64")
     shown = ["dt.operator.lines.prop.door = **********", "dt.operator.lines.attr.MEMORY_MB = 64"]
     assert (answer.code, answer.out.splitlines()) == (0, shown)
 
@@ -470,13 +451,11 @@ def test_who_set_a_part_of_a_property_is_reported(dagkit, write):
     write("masked.py", MASKED)
     key = "dt.operator.lines.prop.server.host"
     values = dagkit("describe", "lines", "--in", "masked.py", "--json", "-D", f"{key}=there").document["values"]
-    assert values["server"]["origin"] == f"{key} at the command line"
-    assert values["server"]["value"] | {"entry": ""} == {
-        "class": "masked.Server",
-        "host": "there",
-        "password": "**********",
-        "entry": "",
-    }
+    shown = {"class": "masked.Server", "host": "there", "password": "**********", "entry": ""}
+    assert (values["server"]["origin"], values["server"]["value"] | {"entry": ""}) == (
+        f"{key} at the command line",
+        shown,
+    )
     assert values["token"] == {"value": "none", "origin": "default"}
 
 
@@ -561,14 +540,13 @@ BEGINNINGS |= {"text": "WordCount: "}
 
 
 @pytest.mark.parametrize(("form", "begins"), BEGINNINGS.items())
-@pytest.mark.parametrize("view", ["logical", "physical"])
-def test_graph_draws_every_text_format_without_a_dot_binary(dagkit, word_count, form, begins, view):
-    options = ["--physical"] if view == "physical" else []
-    answer = dagkit("graph", word_count, "-f", form, *options, PATH="/nowhere")
-    assert (answer.code, answer.err) == (0, "")
-    assert (answer.out.startswith(begins), view in answer.out) == (True, True)
-    if form == "text":
-        assert answer.out == dagkit("graph", word_count, *options).out, "it is the usual one"
+def test_graph_draws_every_text_format_without_a_dot_binary(dagkit, word_count, form, begins):
+    for view, options in (("logical", []), ("physical", ["--physical"])):
+        answer = dagkit("graph", word_count, "-f", form, *options, PATH="/nowhere")
+        assert (answer.code, answer.err) == (0, "")
+        assert (answer.out.startswith(begins), view in answer.out) == (True, True)
+        if form == "text":
+            assert answer.out == dagkit("graph", word_count, *options).out, "it is the usual one"
 
 
 FILES = {"x.svg": b"<svg", "x.SVG": b"<svg", "x.dot": b"digraph", "x.text": b"WordCount", "x.gv": b"digraph"}
@@ -583,19 +561,25 @@ def test_graph_takes_the_format_from_the_file(dagkit, word_count, folder, file, 
     assert (folder / file).read_bytes().startswith(begins)
 
 
+def test_graph_prefers_the_format_that_is_named_and_a_picture_and_a_document_cannot_both_be_meant(
+    dagkit, word_count, folder
+):
+    assert dagkit("graph", word_count, "-o", "x.svg", "-f", "mermaid", "-q").err == ""
+    assert (folder / "x.svg").read_text().startswith("%%")
+    assert dagkit("graph", word_count, "-o", "q.json", "--json").code == 0
+    assert json.loads((folder / "q.json").read_text())["schema"] == "dagkit.picture/1"
+    for arguments in ("-o p.svg", "-f svg", "-f svg -o p.json"):
+        answer = dagkit("graph", word_count, *arguments.split(), "--json")
+        assert (answer.code, answer.document["exit_code"], "asks for svg" in answer.document["message"]) == (2, 2, True)
+    assert not list(folder.glob("p.*"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_graph_draws_images_without_a_dot_binary(dagkit, word_count, folder, form, begins):
     pytest.importorskip("pygraphviz")
     assert dagkit("graph", word_count, "--physical", "-o", f"x.{form}", PATH="/nowhere").code == 0
     assert (folder / f"x.{form}").read_bytes().startswith(begins)
-
-
-def test_graph_prefers_the_format_that_is_named_and_a_document_can_go_to_a_file(dagkit, word_count, folder):
-    assert dagkit("graph", word_count, "-o", "x.svg", "-f", "mermaid", "-q").err == ""
-    assert (folder / "x.svg").read_text().startswith("%%")
-    assert dagkit("graph", word_count, "-o", "q.json", "--json").code == 0
-    assert json.loads((folder / "q.json").read_text())["schema"] == "dagkit.picture/1"
 
 
 def test_a_picture_that_cannot_be_drawn_or_written_is_refused(dagkit, word_count, monkeypatch):
@@ -614,14 +598,6 @@ def test_completion_prints_a_script(dagkit, shell):
     answer = dagkit("completion", shell)
     assert (answer.code, "_DAGKIT_COMPLETE" in answer.out) == (0, True)
     assert "%Y" not in dagkit("ledger", "show", "--help").out, "a time is asked for in words"
-
-
-@pytest.mark.parametrize("arguments", [["-o", "q.svg"], ["-f", "svg"], ["-f", "svg", "-o", "q.json"]], ids=" ".join)
-def test_a_picture_and_a_document_cannot_both_be_meant(dagkit, word_count, folder, arguments):
-    answer = dagkit("graph", word_count, *arguments, "--json")
-    assert (answer.code, answer.document["exit_code"]) == (2, 2)
-    assert "asks for svg" in answer.document["message"]
-    assert not list(folder.glob("q.*"))
 
 
 def test_every_property_and_metric_of_the_library_has_a_meaning_and_constraints_that_a_reader_understands():

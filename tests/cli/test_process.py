@@ -25,10 +25,6 @@ finally:
 """
 
 
-def top_level_modules(answer):
-    return {module.partition(".")[0] for module in answer.err.split()}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "begins", "heavy"),
@@ -49,7 +45,7 @@ def top_level_modules(answer):
 def test_a_command_imports_nothing_heavy_that_it_does_without(process, command, begins, heavy):
     answer = process(*command.split(), python=("-c", LIST_IMPORTS))
     assert (answer.code, answer.out[: len(begins)]) == (0, begins)
-    assert top_level_modules(answer) & heavy == set()
+    assert {module.partition(".")[0] for module in answer.err.split()} & heavy == set()
 
 
 @pytest.mark.gate(2)

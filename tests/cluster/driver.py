@@ -9,7 +9,7 @@ from pathlib import Path
 from apps.line_filter.app import LineFilter
 from apps.word_count.app import WordCount
 from dagkit.conf.sources.sources import Sources, load
-from dagkit.engine.reports.run_events import Committed, Failed, RunEvent, Started
+from dagkit.engine.record.run_events import Committed, Failed, RunEvent, Started
 from dagkit.launching import Machine, launch
 from tests.java import quick_java
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from dagkit.backends.spark.java import ensure_java
-from dagkit.backends.spark.session_settings import spark_home
+from dagkit.backends.spark.session.java import ensure_java
+from dagkit.backends.spark.session.session_settings import spark_home
 from tests.java import quick_java
 from tests.patience import join, within
 from tests.processes import running

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from dagkit.cli import main
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import folder_at
+from dagkit.ground.urls import below
 from dagkit.launching import Machine
-from dagkit.urls import below
 from dagkit_operators.filesystem.access import opened
 from dagkit_operators.filesystem.listing import files_below
 from tests.cluster.driver import run

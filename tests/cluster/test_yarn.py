@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.backends.spark.java import ensure_java
-from dagkit.backends.spark.session_settings import spark_home
+from dagkit.backends.spark.session.java import ensure_java
+from dagkit.backends.spark.session.session_settings import spark_home
 from tests.backends.test_spark_cluster import without_dagkit
 from tests.cluster.standalone import EXECUTOR, Spoken
 from tests.cluster.test_clusters import Run, disturbed, has_processes

@@ -301,26 +301,6 @@ def shuffled(draw_, blueprint):
     )
 
 
-@st.composite
-def varied(draw_, blueprint):
-    """A graph like this one: perhaps with a setting less, another property, another locality, another count."""
-    operators, streams, settings = map(list, blueprint)
-    what = draw_(st.sampled_from(["nothing", "setting", "property", "locality", "count"]))
-    if what == "setting" and settings:
-        settings.remove(draw_(st.sampled_from(settings)))
-    if what == "property":
-        index = draw_(st.integers(0, len(operators) - 1))
-        operators[index] = operators[index]._replace(properties=_properties(draw_, operators[index].kind))
-    if what == "locality" and streams:
-        index = draw_(st.integers(0, len(streams) - 1))
-        streams[index] = streams[index]._replace(locality=draw_(st.sampled_from([None, "NODE_LOCAL"])))
-    if what == "count":
-        name = draw_(st.sampled_from(operators)).name
-        kept = [s for s in settings if (s.operator, s.attribute) != (name, OperatorContext.PARTITIONER)]
-        settings = [*kept, Set(OperatorContext.PARTITIONER, StatelessPartitioner(draw_(COUNTS)), operator=name)]
-    return Blueprint(tuple(operators), tuple(streams), tuple(settings))
-
-
 LATE = ("parallel-count-mismatch", "partition-invalid")
 """Codes of what is reported only where the shape is right: partitions are counted last."""
 

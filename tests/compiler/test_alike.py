@@ -89,13 +89,16 @@ def test_modules_in_modules_are_reported_by_their_full_names_some_of_very_many_a
     assert problems(_used(*(nest() for _ in range(5)))) == [f"{told}, B$right, C$left, C$right and 4 more"]
 
 
-def test_faults_that_differ_in_more_than_the_module_stay_apart():
+def test_faults_that_differ_in_more_than_the_module_stay_apart_and_so_do_those_of_the_application_itself():
     wrong = "{} cannot be {}: input should be greater than or equal to {}"
+    assert compile_application(_used(Counting(), Counting())).notes == ()
     assert problems(_used(Counting(count=1), Counting(count=2))) == [wrong.format("A$checked.count", 1, 2)]
     assert problems(_used(Counting(count=1), Counting(count=0))) == [
         wrong.format("A$checked.count", 1, 2),
         wrong.format("B$checked.count", 0, 2),
     ]
+    dag = sketch("a>after_a b>after_b", a=Needy, b=Needy)
+    assert problems(dag) == ["no stream feeds a.input", "no stream feeds b.input"]
 
 
 def test_what_one_module_says_of_two_others_stays_two_faults():
@@ -115,17 +118,8 @@ def test_faults_before_the_laws_in_drawing_and_of_partitions_are_reported_once_t
     assert problems(_used(dealt(), dealt())) == ["the Deal of A$step returned no partitions; likewise in B"]
 
 
-def test_operators_of_the_application_are_reported_one_by_one():
-    dag = sketch("a>after_a b>after_b", a=Needy, b=Needy)
-    assert problems(dag) == ["no stream feeds a.input", "no stream feeds b.input"]
-
-
 def test_names_that_end_alike_are_distinguished():
     where, names = Where("app.py", 1), ("A$x", "BA$x", "A$C$x")
     graph = Graph("app", tuple(Node(name, Step(), where) for name in names))
     told = [Diagnostic("input-unconnected", f"no stream feeds {name}.one", "", where) for name in names]
     assert [once.problem for once in merge_alike(told, graph)] == ["no stream feeds A$x.one; likewise in BA and A$C"]
-
-
-def test_for_a_valid_application_nothing_is_reported():
-    assert compile_application(_used(Counting(), Counting())).notes == ()

@@ -16,7 +16,7 @@ from dagkit.compiler import compile_application
 from dagkit.errors import CODES, ApplicationFaults
 from dagkit.plan import Plan, diff, fingerprint, read_plan, write_plan
 from dagkit.plan.model import CutKind, Routing
-from tests.compiler.graphs import BREAKS, Blueprint, blueprints, broken, draw, shuffled, varied
+from tests.compiler.graphs import BREAKS, Blueprint, blueprints, broken, draw, shuffled
 
 pytestmark = pytest.mark.slow
 
@@ -40,13 +40,6 @@ def test_a_plan_goes_to_json_and_comes_back(blueprint):
     assert again == plan
     assert fingerprint(again) == fingerprint(plan)
     assert diff(plan, again) == []
-
-
-@given(st.data())
-def test_plans_differ_in_words_exactly_when_their_fingerprints_do(data):
-    blueprint = data.draw(blueprints())
-    one, other = _plan(blueprint), _plan(data.draw(varied(blueprint)))
-    assert bool(diff(one, other)) == (fingerprint(one) != fingerprint(other))
 
 
 @given(st.data())
@@ -85,8 +78,7 @@ def test_every_operator_is_in_one_stage_and_every_wire_inside_one_or_cut(bluepri
     assert len({stage.name for stage in plan.stages}) == len(plan.stages)
     inside = Counter(pair for s in plan.stages for pair in zip(s.operators, s.operators[1:], strict=False))
     cut = Counter((c.source.operator, c.sink.operator) for c in plan.cuts)
-    wires = Counter((s.source.operator, k.operator) for s in plan.streams for k in s.sinks)
-    assert inside + cut == wires
+    assert inside + cut == Counter((s.source.operator, k.operator) for s in plan.streams for k in s.sinks)
 
 
 @given(blueprints())
@@ -183,6 +175,6 @@ def test_planning_four_times_the_operators_takes_four_times_the_steps():
 
 
 def test_the_same_seed_draws_the_same_graph():
-    plans = [compile_application(RandomGraph(operators=300, seed=seed)).plan for seed in (1, 1, 2)]
+    plans = [compile_application(RandomGraph(operators=60, seed=seed)).plan for seed in (1, 1, 2)]
     first, again, other = map(fingerprint, plans)
     assert first == again != other

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, SplittableOperator
-from dagkit.api.operators import NotYielded, handler_of
+from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
-from dagkit.errors import ApplicationFaults, Severity
+from dagkit.errors import ApplicationFaults, RunFailure, Severity
 from dagkit.launching import Machine, launch_compiled
 from tests.cases import cases
 from tests.compiler.cast import told
@@ -185,13 +185,10 @@ class Returning(RowOperator):
         return self.made
 
 
-def test_a_text_that_is_returned_is_not_sent_letter_by_letter():
-    with pytest.raises(NotYielded, match=r"Returning\.process returned 'ABC'(.|\n)*`yield item`"):
-        handler_of(Returning(), "words")("abc")
-
-
-def test_an_iterator_that_is_returned_is_sent():
+def test_an_iterator_that_is_returned_is_sent_and_a_text_is_not_letter_by_letter():
     sent, operator = [], Returning(made=iter(["a", "b"]))
     operator._sinks["out"] = sent.append
     handler_of(operator, "words")("abc")
     assert sent == ["a", "b"]
+    with pytest.raises(RunFailure, match=r"Returning\.process returned 'ABC'(.|\n)*`yield item`"):
+        handler_of(Returning(), "words")("abc")

@@ -190,11 +190,14 @@ def test_whether_a_port_is_there_is_answered_truly_in_every_drawing():
         heard.append((hasattr(source, "uot"), getattr(source, "uot", None)))
         dag.add_stream("on", source.uot, step.one)
         heard.append(hasattr(source, "uot"))
+        raise LookupError("no such table")
 
-    assert codes(draw) == ["port-unknown"]
+    assert codes(draw) == ["port-unknown", "populate-failed"]
     assert heard == [(False, None), (False, None), False]
+    assert problems(draw)[1].endswith("raised LookupError: no such table")
     assert not hasattr(Source(), "uot")
-    assert not hasattr(Source, "uot")
+    with pytest.raises(AttributeError, match="'uot'"):
+        Dag().add_operator("source", Source()).uot  # noqa: B018 - a Dag that is drawn by hand
 
 
 def test_an_application_that_draws_to_its_end_is_drawn_once():
@@ -210,15 +213,6 @@ def test_an_application_that_draws_to_its_end_is_drawn_once():
 
     compile_application(draw)
     assert len(drawings) == 1
-
-
-def test_what_ends_the_drawing_after_a_missing_port_is_reported_beside_it():
-    def draw(dag, conf):
-        dag.add_stream("on", dag.add_operator("source", Source()).uot, dag.add_operator("step", Step()).one)
-        raise LookupError("no such table")
-
-    assert codes(draw) == ["port-unknown", "populate-failed"]
-    assert problems(draw)[1].endswith("raised LookupError: no such table")
 
 
 @pytest.mark.parametrize("named", ["operator", "stream"])
@@ -252,12 +246,6 @@ def test_what_is_there_and_fails_is_left_as_it_is():
 
     assert codes(draw) == ["port-unknown"]
     assert Failing.outlet is there
-
-
-def test_a_dag_that_is_drawn_by_hand_raises_as_it_did():
-    source = Dag().add_operator("source", Source())
-    with pytest.raises(AttributeError, match="'uot'"):
-        source.uot  # noqa: B018
 
 
 def test_the_graph_is_there_up_to_the_laws():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pydantic import PositiveInt
 
-from dagkit import Config, Dag, DagContext, Module, OperatorContext, OutputPort, PortContext
+from dagkit import Config, Dag, Module, OperatorContext, OutputPort, PortContext
 from dagkit.compiler import compile_application, compile_until
 from tests.cases import cases
-from tests.compiler.cast import Needy, Source, Step, codes, compiled, faults, problems
+from tests.compiler.cast import Needy, Source, Step, codes, compiled, faults
 from tests.compiler.sketches import module, partition
 
 
@@ -85,13 +85,6 @@ def patient(self, dag):
     dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 9)
 
 
-@module()
-def bossy(self, dag):
-    """Sets what belongs to the application."""
-    dag.add_operator("inside", Source())
-    dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 9)
-
-
 class Feeder(Module):
     """A source with a configured number of steps."""
 
@@ -164,7 +157,7 @@ def test_a_modules_operators_take_its_place_and_it_costs_nothing_once_it_is_comp
     assert compiled(_holding(twice())).plan == compiled(by_hand).plan
 
 
-def test_modules_nest_and_so_do_names():
+def test_modules_nest_and_so_do_names_and_one_port_may_lead_to_several_inside():
     assert _names(_holding(outer())) == ["source", "M$Inner$first", "M$Inner$second", "M$last", "sink"]
     assert _streams(_holding(outer())) == {
         "in": "source.out > M$Inner$first.one",
@@ -172,10 +165,10 @@ def test_modules_nest_and_so_do_names():
         "M$on": "M$Inner$second.out > M$last.one",
         "out": "M$last.out > sink.one",
     }
-
-
-def test_one_port_of_a_module_may_lead_to_several_inside():
     assert _streams(_holding(fork())) == {"in": "source.out > M$left.one, M$right.one"}
+    steps = compile_until("expanded", _holding(twice())).steps
+    assert [node.name for node in steps["drawn"].nodes] == ["source", "M", "sink"]
+    assert [node.name for node in steps["expanded"].nodes] == ["source", "M$first", "M$second", "sink"]
 
 
 def test_two_modules_of_one_class_stand_side_by_side():
@@ -195,12 +188,6 @@ def test_attributes_of_a_module_and_those_that_it_sets_for_all_hold_inside_unles
     dag.set_operator_attribute(dag.operator("M"), OperatorContext.TIMEOUT_WINDOW_COUNT, 5)
     assert _timeouts(dag) == {"source": None, "M$first": 5, "M$second": 7, "sink": None}
     assert _timeouts(_holding(patient())) == {"source": None, "M$first": 9, "M$second": 9, "sink": None}
-
-
-def test_a_module_cannot_set_what_belongs_to_the_application():
-    assert problems(_holding(bossy())) == [
-        "DAGContext.STREAMING_WINDOW_SIZE_MILLIS is set in module M, but it belongs to the application"
-    ]
 
 
 def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_deep():
@@ -247,12 +234,6 @@ def test_a_name_that_a_module_makes_may_be_taken():
     taken = dag.add_operator("M$first", Step())
     dag.add_stream("M$between", dag.operator("sink").out, taken.one)
     assert codes(dag) == ["operator-duplicated", "stream-duplicated"]
-
-
-def test_the_drawn_form_holds_the_module_and_the_expanded_one_what_is_in_it():
-    steps = compile_until("expanded", _holding(twice())).steps
-    assert [node.name for node in steps["drawn"].nodes] == ["source", "M", "sink"]
-    assert [node.name for node in steps["expanded"].nodes] == ["source", "M$first", "M$second", "sink"]
 
 
 def test_a_module_meets_the_configuration_of_the_launch():

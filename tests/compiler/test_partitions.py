@@ -75,12 +75,9 @@ def test_what_decides_the_partitions(attribute, count, source):
         dag.set_operator_attribute(dealer, OperatorContext.PARTITIONER, attribute)
     planned = compiled(dag).plan.by_name["dealer"]
     assert (planned.count, planned.why.source) == (count, source)
-
-
-def test_a_partitioner_of_the_application_is_that_of_all_that_have_none():
     dag = sketch("s>a a>b*3")
     dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
-    assert _counts(compiled(dag).plan) == {"s": 2, "a": 2, "b": 3}
+    assert _counts(compiled(dag).plan) == {"s": 2, "a": 2, "b": 3}, "that of the application is for all without one"
 
 
 def test_the_plan_says_which_line_decided():
@@ -106,12 +103,6 @@ def test_mirrors_follow_the_head_of_their_chain(edges, counts, mirrors):
     assert not any(one.keys for name in mirrors for one in plan.by_name[name].partitions)
 
 
-def test_mirrors_follow_a_head_that_gets_other_partitions_while_it_runs():
-    before = compiled(sketch("source>head*2 head=>mirror"))
-    now = repartitioned(before, {"head": redefined(before, "head", wanted=3)})
-    assert _counts(now.plan) == {"source": 1, "head": 3, "mirror": 3}
-
-
 def test_the_great_parallel_chain():
     """o1; o2 as two, and o3, o3_1, o3_2, o4 after it; o5 alone again: four stages, of which two slots hold five."""
     plan = compiled(sketch("o1>o2*2 o2=>o3 o2=>o3_1 o2=>o3_2 o3=>o4 o3_1=>o4 o3_2=>o4 o4>o5")).plan
@@ -124,6 +115,12 @@ def test_the_great_parallel_chain():
     assert not any(one.keys for name in inner - {"o2"} for one in plan.by_name[name].partitions)
     (unified,) = [stream for stream in plan.streams if stream.unifiers]
     assert [(u.inputs, str(u.serves)) for u in unified.unifiers] == [(("o4[0]", "o4[1]"), "o5.one")]
+
+
+def test_mirrors_follow_a_head_that_gets_other_partitions_while_it_runs():
+    before = compiled(sketch("source>head*2 head=>mirror"))
+    now = repartitioned(before, {"head": redefined(before, "head", wanted=3)})
+    assert _counts(now.plan) == {"source": 1, "head": 3, "mirror": 3}
 
 
 @pytest.mark.parametrize("declared", ["s a ~d", "~d a s"])
@@ -188,10 +185,8 @@ STEP, KEYS = Step(), PartitionKeys(0, frozenset({0}))
 def test_an_invalid_answer_of_a_partitioner_is_reported(answer, problem):
     (fault,) = faults(_partitioned_by(answer))
     assert (fault.code, fault.problem) == ("partition-invalid", f"the _Answers of last {problem}")
-
-
-def test_partitions_are_counted_when_the_shape_is_right():
-    assert codes(_partitioned_by(_raises, "s>a a>b b>a", "a")) == ["loop-undelayed"]
+    in_a_circle = _partitioned_by(answer, "s>a a>b b>a", "a")
+    assert codes(in_a_circle) == ["loop-undelayed"], "partitions are counted when the shape is right"
 
 
 class _Limited(Step):

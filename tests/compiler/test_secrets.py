@@ -8,7 +8,6 @@ from pydantic import BaseModel, field_validator, model_validator
 from dagkit import Config, InputOperator
 from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
-from dagkit.errors import ApplicationFaults
 from dagkit.plan import write_plan
 from tests.compiler.cast import faults, problems
 
@@ -58,16 +57,14 @@ def test_a_secret_that_is_refused_is_not_shown():
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("postgresql://me:hunter2@host/db", "'postgresql://**********@host/db'"),
-        ("https://host/path?sig=hunter2&se=1", "'https://host/path?**********'"),
-        ("https://host/path@2/file", "'https://host/path@2/file'"),
-        ("what?", "'what?'"),
+        ("postgresql://me:hunter2@host/db", "postgresql://**********@host/db"),
+        ("https://host/path?sig=hunter2&se=1", "https://host/path?**********"),
+        *((plain, plain) for plain in ("https://host/path@2/file", "what?")),
     ],
 )
 def test_a_url_that_is_refused_is_shown_without_its_user_and_its_query(url, shown):
-    assert problems(lambda dag, conf: dag.add_operator("mail", Refusing(url=url))) == [
-        f"mail.url cannot be {shown}: it is refused"
-    ]
+    told = problems(lambda dag, conf: dag.add_operator("mail", Refusing(url=url)))
+    assert told == [f"mail.url cannot be {shown!r}: it is refused"]
 
 
 class Bound(InputOperator):
@@ -82,19 +79,7 @@ class Bound(InputOperator):
         return self
 
 
-@pytest.mark.parametrize(
-    ("of_phrase", "problem"),
-    [
-        ("hunter2", "mail is wrong: least is 10, and most is 9; the phrase is ${env:PHRASE}"),
-        ("", "mail is wrong: least is 10, and most is 9; the phrase is "),
-    ],
-    ids=["with a secret", "without one"],
-)
-def test_a_contradiction_is_explained_without_the_secret_beside_it(of_phrase, problem):
-    def draw(dag, conf):
-        dag.add_operator("mail", Bound(least=10))
-
-    with pytest.raises(ApplicationFaults) as raised:
-        compile_application(draw, configured("phrase") if of_phrase else None)
-    (fault,) = raised.value.diagnostics
-    assert fault.problem == problem
+@pytest.mark.parametrize(("conf", "shown"), [(configured("phrase"), "${env:PHRASE}"), (None, "")])
+def test_a_contradiction_is_explained_without_the_secret_beside_it(conf, shown):
+    told = problems(lambda dag, _: dag.add_operator("mail", Bound(least=10)), conf)
+    assert told == [f"mail is wrong: least is 10, and most is 9; the phrase is {shown}"]

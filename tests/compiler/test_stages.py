@@ -26,6 +26,7 @@ from tests.compiler.sketches import sketch
     ("each exchange on the way counts", "s>a*2 a>b*3 b>c", {"s": 0, "a": 0, "b": 1, "c": 2}),
     ("the longest way counts", "s>a a>b*2 a>c b>d c>d", {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
     ("a delay stands alone, and the join of a loop is on top", "s>a a>b b>~d ~d>a", {"s": 0, "ab": 0, "d": 0}),
+    ("operators run upstream first, and ties go by name", "s>c s>b c>a b>a", {"s": 0, "b": 0, "c": 0, "a": 0}),
     ("coming round is another window, not another level", "s>a a>b*2 b>~d ~d>a", {"s": 0, "a": 0, "b": 1, "d": 2}),
     ("a parallel fan-out ends its stage as well", "s>a*2 a=>b a=>c", {"s": 0, "a": 0, "b": 0, "c": 0}),
 )
@@ -33,9 +34,12 @@ def test_stages_and_how_many_exchanges_lie_above_each(edges, levels):
     plan = compiled(sketch(edges)).plan
     assert list({"".join(stage.operators): stage.level for stage in plan.stages}.items()) == list(levels.items())
     assert plan.levels == max(levels.values()) + 1
+    assert {stage.name for stage in plan.stages if stage.place is Place.DRIVER} == {"s", "t"} & set(levels)
+    assert all(stage.slots == plan.by_name[stage.operators[0]].count for stage in plan.stages)
 
 
 DRIVER = ("driver", "s is an input operator: it finds work on the driver")
+ALL = ("counts", "each of the 3 partitions of b gets every item")
 FAN_OUT, JOIN = ("fan-out", "a feeds 2 inputs"), ("join", "c is fed by 2 outputs")
 BY_KEY = "items go to the partition of b that owns their key"
 DELAYED = ("delay", "d holds items back until the next window"), ("delay", "d passes items on in the next window")
@@ -49,23 +53,13 @@ DELAYED = ("delay", "d holds items back until the next window"), ("delay", "d pa
     ("keyed partitions are sent to by key", "s>a a>b*3", {"a>b": ("keys", BY_KEY)}),
     ("from several", "s>a*2 a>b*3", {"a>b": ("keys", f"{BY_KEY}, from each of 2")}),
     ("several send to the one there is", "s>a*3 a>b", {"a>b": ("counts", "3 partitions of a send to one of b")}),
+    ("an input without keys receives from each", "s>a s>c c>b*3 a>b*3", {"c>b": ("keys", BY_KEY), "a>b": ALL}),
     ("a delay is cut on both sides", "s>a a>~d ~d>a", {"a>d": DELAYED[0], "d>a": DELAYED[1]}),
 )
 def test_cuts_and_why(edges, cuts):
     found = {f"{cut.source.operator}>{cut.sink.operator}": cut for cut in compiled(sketch(edges)).plan.cuts}
     driver = {edge: DRIVER for edge in edges.replace("*", " ").split() if edge.startswith("s>")}
     assert {wire: (cut.kind.value, cut.reason) for wire, cut in found.items()} == driver | cuts
-
-
-def test_the_input_that_is_not_keyed_reaches_every_partition():
-    cuts = {cut.source.operator: cut.kind.value for cut in compiled(sketch("s>a t>c c>b*3 a>b*3")).plan.cuts}
-    assert cuts == {"s": "driver", "t": "driver", "c": "keys", "a": "counts"}
-
-
-def test_only_input_operators_run_on_the_driver():
-    plan = compiled(sketch("s>a a>b*2")).plan
-    places = [(stage.name, stage.place, stage.slots) for stage in plan.stages]
-    assert places == [("s", Place.DRIVER, 1), ("a", Place.WORKERS, 1), ("b", Place.WORKERS, 2)]
 
 
 @cases(
@@ -91,11 +85,6 @@ def test_blocks_are_distributed_where_no_partition_owns_keys():
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, Deal(3))
     (into_a,) = compiled(dag).plan.streams
     assert [sink.routing for sink in into_a.sinks] == [Routing.DISTRIBUTED]
-
-
-def test_operators_run_upstream_first_and_ties_go_by_name():
-    plan = compiled(sketch("s>c s>b c>a b>a")).plan
-    assert [operator.name for operator in plan.operators] == ["s", "b", "c", "a"]
 
 
 def test_two_stages_may_bear_names_that_look_alike():
@@ -150,13 +139,6 @@ class Pieces(SplittableOperator[int]):
         yield element
 
 
-def planned(senders, receivers, stream):
-    """A step of so many partitions, before work of so many, with a side value: the sink of a stream, and its cuts."""
-    plan = compiled(sketch(f"s>a*{senders} s>o a>p.work*{receivers} o>p.side", p=Pieces)).plan
-    (sink,) = next(planned.sinks for planned in plan.streams if planned.name == stream)
-    return sink, [cut for cut in plan.cuts if cut.stream == stream]
-
-
 SHARED = "p is splittable: its work is distributed over its 2 partitions"
 
 
@@ -169,11 +151,12 @@ SHARED = "p is splittable: its work is distributed over its 2 partitions"
         (3, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
     ],
 )
-def test_work_begins_a_stage_and_is_shared(senders, receivers, routing, kind, reason):
-    sink, (cut,) = planned(senders, receivers, "a")
-    assert (sink.routing, cut.kind, cut.reason) == (routing, kind, reason)
+def test_work_begins_a_stage_and_is_shared_and_side_values_reach_every_partition(
+    senders, receivers, routing, kind, reason
+):
+    plan = compiled(sketch(f"s>a*{senders} s>o a>p.work*{receivers} o>p.side", p=Pieces)).plan
+    sinks = {stream.name: stream.sinks[-1].routing for stream in plan.streams}
+    (cut,) = [cut for cut in plan.cuts if cut.stream == "a"]
+    assert (sinks["a"], cut.kind, cut.reason) == (routing, kind, reason)
     assert cut.exchange == (routing is not Routing.STRAIGHT)
-
-
-def test_side_values_reach_every_partition():
-    assert planned(1, 3, "o")[0].routing is Routing.BROADCAST
+    assert sinks["o"] is (Routing.STRAIGHT if receivers == 1 else Routing.BROADCAST)

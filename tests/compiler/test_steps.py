@@ -32,10 +32,6 @@ def by_function(dag, conf):
     dag.add_operator(conf.read("called", str, "source"), Source())
 
 
-def test_the_steps_have_names_and_an_order():
-    assert STEPS == ("drawn", "expanded", "resolved", "checked", "fused", "ordered")
-
-
 @pytest.mark.parametrize("last", STEPS)
 def test_each_form_can_be_asked_for(last):
     compilation = compile_until(last, sketch("s>a"))
@@ -104,12 +100,9 @@ def test_what_is_raised_while_drawing_is_reported_with_its_line_and_the_mistakes
     assert failed.problem == "populate_dag of Fails raised LookupError: no such table"
     assert failed.where.line == named.where.line + 1
     assert isinstance(raised.value.__cause__, LookupError)
-
-
-def test_an_unfinished_drawing_is_all_there_is():
-    compilation = compile_until("resolved", Fails())
-    assert list(compilation.steps) == ["drawn"]
-    assert [node.name for node in compilation.graph.nodes] == ["source", "lonely", "wrong.name"]
+    unfinished = compile_until("resolved", Fails())
+    assert list(unfinished.steps) == ["drawn"]
+    assert [node.name for node in unfinished.graph.nodes] == ["source", "lonely", "wrong.name"]
 
 
 @cases("name", ("half a character", "half \ud800"), ("a line end", "two\nlines"))

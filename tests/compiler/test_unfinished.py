@@ -61,20 +61,15 @@ def test_what_keeps_it_is_reported(populate, problem):
     assert fault.where.file == "tests/compiler/test_unfinished.py"
 
 
-def test_a_class_in_place_of_an_application_is_reported():
+def test_a_class_in_place_of_an_application_is_reported_and_the_keyboard_interrupts():
     class Words(StreamingApplication):
-        def populate_dag(self, dag, conf): ...
+        def populate_dag(self, dag, conf):
+            raise KeyboardInterrupt
 
     (fault,) = faults(Words)
     assert (fault.problem, fault.help) == ("Words is a class, not an application", "pass Words()")
-
-
-def test_the_keyboard_interrupts():
-    def interrupted(dag, conf):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        compile_application(interrupted)
+        compile_application(Words())
 
 
 def test_a_declared_application_begins_in_its_file(tmp_path, monkeypatch):

@@ -43,8 +43,7 @@ def _sent(partitions, receivers, limit=None, single=None, into=None):
     ("a mirror needs none", sketch("s>a*2 a=>b"), 0, 0),
 )
 def test_how_many_unifiers(dag, inner, last):
-    unifiers = _unifiers(dag)
-    assert [u.serves is None for u in unifiers] == [True] * inner + [False] * last
+    assert [u.serves is None for u in _unifiers(dag)] == [True] * inner + [False] * last
 
 
 def test_a_cascade_reads_partitions_then_unifiers():
@@ -56,23 +55,20 @@ def test_a_cascade_reads_partitions_then_unifiers():
     ]
 
 
-def test_each_partition_of_the_sink_has_a_unifier_of_its_own():
-    assert [(u.name, u.partition, str(u.serves), u.inputs) for u in _unifiers(_sent(2, 3))] == [
-        (f"a.out#unifier to b.one[{index}]", index, "b.one", ("a[0]", "a[1]")) for index in range(3)
+@cases(
+    "edges, served",
+    ("each partition of the sink has its own", "s>a*2 a>b*3", ["b.one[0]", "b.one[1]", "b.one[2]"]),
+    ("keyed and plain sinks side by side", "s>a*2 a>b*3 a>c", ["b.one[0]", "b.one[1]", "b.one[2]", "c.one"]),
+    ("beside a mirror the other sinks are unified", "s>a*2 a=>b a>c", ["c.one"]),
+    ("sinks without keys share the last one", "s>a*2 a>b a>c", [""]),
+    ("in whatever order they were led in", "s>a*2 a>c a>b", [""]),
+)
+def test_whom_a_unifier_serves(edges, served):
+    unifiers = _unifiers(sketch(edges))
+    assert [u.name for u in unifiers] == [
+        f"a.out#unifier to {each}" if "b.one" in each else "a.out#unifier" for each in served
     ]
-
-
-def test_sinks_without_keys_share_the_last_unifier():
-    assert [u.name for u in _unifiers(sketch("s>a*2 a>b a>c"))] == ["a.out#unifier"]
-
-
-def test_beside_a_mirror_the_other_sinks_are_unified():
-    assert [str(u.serves) for u in _unifiers(sketch("s>a*2 a=>b a>c"))] == ["c.one"]
-
-
-def test_keyed_and_plain_sinks_side_by_side():
-    served = [(str(u.serves), u.partition) for u in _unifiers(sketch("s>a*2 a>b*3 a>c"))]
-    assert served == [("b.one", 0), ("b.one", 1), ("b.one", 2), ("c.one", None)]
+    assert {(u.inputs, u.kind) for u in unifiers} == {(("a[0]", "a[1]"), "dagkit.merge/1")}
 
 
 class _Other(Parity):
@@ -125,11 +121,3 @@ def test_the_port_brings_its_own_unifier_and_attributes_reach_it():
     dag = sketch("s>a*3 a>b", a=Summed)
     dag.set_unifier_attribute(dag.operator("a").out, OperatorContext.TIMEOUT_WINDOW_COUNT, 2)
     assert [(u.kind, u.attributes) for u in _unifiers(dag)] == [("test.sum/1", {"TIMEOUT_WINDOW_COUNT": 2})]
-
-
-def test_without_one_the_platform_merges():
-    assert [u.kind for u in _unifiers(_sent(2, 1))] == ["dagkit.merge/1"]
-
-
-def test_the_order_in_which_sinks_were_led_in_does_not_matter():
-    assert _unifiers(sketch("s>a*2 a>b a>c")) == _unifiers(sketch("s>a*2 a>c a>b"))

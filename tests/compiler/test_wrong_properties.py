@@ -34,28 +34,20 @@ class Looking(InputOperator):
 
 def _told(operator, **properties):
     """The one fault of an operator called `range`, whose properties stand on the lines of a file."""
-    keys = {f"dt.operator.range.prop.{name}": value for name, value in properties.items()}
-    lines = enumerate(keys.items(), 1)
+    lines = enumerate({f"dt.operator.range.prop.{name}": value for name, value in properties.items()}.items(), 1)
     entries = [Entry(key, value, Origin(Source.FILE, Where("site.xml", line), key)) for line, (key, value) in lines]
     (fault,) = faults(lambda dag, conf: dag.add_operator("range", operator), Config(entries))
     return fault
 
 
-def test_properties_that_do_not_go_together_point_at_a_key_that_set_one():
+def test_a_value_that_is_invalid_or_does_not_go_together_with_another_is_reported_with_its_key():
     told = _told(Range(), name="x", low="10")
-    assert told.problem == "range is wrong: low lies above high"
+    assert (told.problem, told.where) == ("range is wrong: low lies above high", Where("site.xml", 2))
     assert told.help == "fix the value of dt.operator.range.prop.low at site.xml:2"
-    assert told.where == Where("site.xml", 2)
-
-
-def test_a_fault_in_code_shows_the_value():
-    assert _told(Range(low="perhaps")).problem.startswith("range.low cannot be 'perhaps': ")
-
-
-def test_a_value_from_a_file_is_reported_with_its_key():
     told = _told(Range(), name="x", count="-3")
     assert told.problem.replace("'", "").startswith("range.count cannot be -3: ")
     assert told.help == "fix the value of dt.operator.range.prop.count at site.xml:2"
+    assert _told(Range(low="perhaps")).problem.startswith("range.low cannot be 'perhaps': ")
 
 
 def test_a_part_that_does_not_fit_is_one_fault_at_its_own_key():
@@ -72,15 +64,27 @@ def test_a_part_that_is_set_as_a_property_is_answered_by_its_place():
     helps = {fault.code: fault.help for fault in faults(_with_files)}
     assert helps["property-unknown"] == "did you mean 'scanner.files'? In code: scanner=DirectoryScanner(files=…)"
     assert helps["property-invalid"].startswith("set scanner, a DirectoryScanner, where split is made")
+    by_key = _told(FileSplitterInput(scanner=DirectoryScanner(files=("in",))), files="other")
+    assert "has no property 'files'" in by_key.problem
+    assert "did you mean 'scanner.files'?" in by_key.help
 
 
-def test_a_key_of_a_part_without_the_part_is_answered_by_its_place():
+def test_a_part_of_that_name_that_refuses_the_value_is_not_meant():
     def draw(dag, conf):
-        dag.add_operator("split", FileSplitterInput(scanner=DirectoryScanner(files=("in",))))
+        dag.add_operator("split", FileSplitterInput(directories=["in"]))
 
-    (fault,) = faults(draw, Config.of({"dt.operator.split.prop.files": "other"}))
-    assert "has no property 'files'" in fault.problem
-    assert "did you mean 'scanner.files'?" in fault.help
+    help_ = next(fault.help for fault in faults(draw) if fault.code == "property-unknown")
+    assert help_ == "did you mean 'scanner.files'? In code: scanner=DirectoryScanner(files=…)"
+
+
+def test_a_part_that_cannot_be_made_is_reported_in_one_line():
+    def draw(dag, conf):
+        dag.add_operator("split", FileSplitterInput(scanner=DirectoryScanner(directories=["in"])))
+
+    (fault,) = faults(draw)
+    assert fault.problem.endswith(
+        "raised ValidationError: DirectoryScanner: files: field required; directories: input should be a valid boolean"
+    )
 
 
 def test_a_file_that_cannot_be_read_is_reported_before_what_it_did_not_set():

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter
@@ -207,8 +207,7 @@ def test_the_configuration_has_the_properties_in_effect_with_what_set_them(conso
 
 
 def test_rejected_records_are_counted_and_the_last_of_each_window_are_shown(tmp_path, serve):
-    lines = "".join("x\n" if number % 5 == 4 else f"{number}\n" for number in range(40))
-    (tmp_path / "a.txt").write_text(lines)
+    (tmp_path / "a.txt").write_text("".join("x\n" if number % 5 == 4 else f"{number}\n" for number in range(40)))
 
     def parsing(dag, conf):
         split, read = dag.add_operator("Split", FileSplitterBase()), dag.add_operator("Read", LineReader())

@@ -34,6 +34,7 @@ def test_a_finished_run_opens_with_the_token_which_leaves_the_address(console, o
     playwright.expect(page.locator("#state")).to_have_text("stopped")
     playwright.expect(page.locator(".chart canvas").first).to_be_visible()
     figures = playwright.expect(page.locator(".figures").first)
+    playwright.expect(page.locator(".health .fine")).to_contain_text("with nothing left to do")
     figures.to_contain_text(f"{FILES} elements found")
     figures.to_contain_text("1 file")
     figures.not_to_contain_text("1 files")

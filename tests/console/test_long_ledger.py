@@ -3,11 +3,10 @@
 import pytest
 
 from bench.console import grow
-from dagkit.console.overview_answer import overview
 from dagkit.console.run_folder import RunFolder
-from dagkit.console.window_answers import LOOKED_AT, POINTS, Series, windows
+from dagkit.console.window_answers import LOOKED_AT, POINTS, Series, overview, windows
 from dagkit.console.work_answers import splits
-from dagkit.engine.history.window_pages import block_of, stride, window_at
+from dagkit.engine.record.history import block_of, stride, window_at
 from dagkit.ledger import Ledger
 from tests.console.conftest import run_copying
 
@@ -31,8 +30,7 @@ def test_what_the_page_shows_first_reads_few_blocks(long):
     before = blocks_read(long)
     overview(long, allows_control=False)
     assert len(windows(long, None, 10)["rows"]) == 10
-    found = Series(long).answer(None)
-    assert POINTS / 2 < len(found["at"]) <= POINTS + 1
+    assert POINTS / 2 < len(Series(long).answer(None)["at"]) <= POINTS + 1
     assert blocks_read(long) - before <= POINTS + 110
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.reports.status_file import read_status
+from dagkit.engine.record.status_file import read_status
 from dagkit.ledger import Ledger
 from tests.console.conftest import PAGE_MILLIS, Served, serious_faults
 from tests.patience import PATIENT, within
@@ -104,8 +104,7 @@ def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_pa
     process.communicate(timeout=within(30))
     assert process.returncode == 0
     playwright.expect(page.locator("#state")).to_have_text("stopped")
-    status = read_status(Ledger.open(tmp_path / "run").store)
-    assert status.state == "stopped"
+    assert read_status(Ledger.open(tmp_path / "run").store).state == "stopped"
 
 
 @pytest.mark.parametrize("allowed", [True, pytest.param(False, marks=pytest.mark.trial)])

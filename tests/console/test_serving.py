@@ -10,7 +10,7 @@ import pytest
 
 from dagkit.console import serving
 from dagkit.console.run_folder import RunFolder
-from dagkit.errors import AddressTaken, LibraryMissing
+from dagkit.errors import RunFailure
 from dagkit.render import content
 from tests.console.conftest import Served
 
@@ -20,7 +20,10 @@ STATIC = Path(serving.__file__).parent / "static"
 @pytest.mark.parametrize("library", ["uvicorn", "starlette"])
 def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(LibraryMissing) as missing, serving.Console(RunFolder(str(tmp_path))).served():
+    with (
+        pytest.raises(RunFailure, match=r"\[library-missing\]") as missing,
+        serving.Console(RunFolder(str(tmp_path))).served(),
+    ):
         pass
     assert (missing.value.code, missing.value.help) == ("library-missing", "run: pip install 'dagkit[console]'")
     assert library in missing.value.problem
@@ -31,7 +34,7 @@ def test_an_address_that_cannot_be_had_is_reported(tmp_path, address):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         console = serving.Console(RunFolder(str(tmp_path)))
-        with pytest.raises(AddressTaken, match=f"the console cannot be served at {address}:{port}"):
+        with pytest.raises(RunFailure, match=f"the console cannot be served at {address}:{port}"):
             console.served(port, address).__enter__()
 
 
@@ -61,17 +64,12 @@ def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark():
     assert {fill for fill in fills if f'[fill="{fill}"]' not in style} == set()
 
 
-def opened(url):
-    """Open the page as a browser does; return the URL."""
-    assert Served(url).request(f"/?{urlsplit(url).query}", {}).status == 200
-    return url
-
-
 def test_a_console_has_the_address_of_the_last_one_that_a_browser_opened(tmp_path):
     folder, kept = RunFolder(str(tmp_path)), tmp_path / "console.json"
     with serving.Console(folder).served() as url:
         assert not kept.exists()
-        first = opened(url)
+        first = url
+        assert Served(url).request(f"/?{urlsplit(url).query}", {}).status == 200, "as a browser opens the page"
     assert kept.stat().st_mode & 0o777 == 0o600
     with serving.Console(folder).served() as url:
         assert url == first

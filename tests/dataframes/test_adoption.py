@@ -8,11 +8,12 @@ from pyspark.sql import SparkSession
 from dagkit import Config, Dag
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.points import Point
-from dagkit.inventory.adoption import Adoption, AdoptionRefused, Doubt, adopt
-from dagkit.inventory.spark_checkpoint import files_read
+from dagkit.engine.program.points import Point
+from dagkit.errors import RunFailure
 from dagkit.launching import Machine, launch_compiled
 from dagkit.ledger import Ledger
+from dagkit.runs.inventory.adoption import Adoption, Doubt, adopt
+from dagkit.runs.inventory.spark_checkpoint import files_read
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
 from tests.backends.cast import chained, lines_in
@@ -109,7 +110,7 @@ def test_a_query_that_did_not_end_its_last_micro_batch_is_ended_or_decided(hand_
     hand_over.query()
     for name in ("1", ".1.crc"):
         (hand_over.home / "checkpoint/commits" / name).unlink()  # as if Spark had been killed before it noted the end
-    with pytest.raises(AdoptionRefused, match="micro-batch 1 of the query has not ended"):
+    with pytest.raises(RunFailure, match="micro-batch 1 of the query has not ended"):
         hand_over.adopt()
     assert len(hand_over.adopt(in_flight=True).adopted) == 2  # the sink holds its rows
     hand_over.query()  # the query ends it, and its file sink skips what it holds

@@ -11,7 +11,8 @@ from pyspark.sql.types import StructType
 
 from dagkit.dataframes import found_elements
 from dagkit.dataframes.found_stream import FoundStream
-from dagkit.dataframes.source_options import OptionsInvalid, batch_options, stream_options
+from dagkit.dataframes.source_options import batch_options, stream_options
+from dagkit.errors import RunFailure
 from dagkit_operators import FileSplitterInput
 from tests.old_files import aged
 
@@ -198,7 +199,7 @@ def test_options_become_properties_of_the_operators(finding, folder):
     ],
 )
 def test_wrong_options_of_a_stream_or_of_a_finished_application_are_refused(of, options, problem):
-    with pytest.raises(OptionsInvalid, match=problem):
+    with pytest.raises(RunFailure, match=problem):
         of(options)
 
 
@@ -211,5 +212,5 @@ def test_wrong_options_of_a_stream_or_of_a_finished_application_are_refused(of, 
     ],
 )
 def test_classes_that_do_not_fit_are_refused(finding, options, problem):
-    with pytest.raises(OptionsInvalid, match=problem):
+    with pytest.raises(RunFailure, match=problem):
         upto(finding(**options), 0)

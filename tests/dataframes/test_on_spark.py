@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dagkit import Config, Dag
 from dagkit.dataframes import register
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import launch
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import (
@@ -68,20 +68,6 @@ def test_a_query_reads_each_line_once_over_several_runs(session, tmp_path):
     assert sum(query.run()) == 3
     first = [f"{number} {letter}" for number in range(5) for letter in "ab"]
     assert query.lines == sorted([*first, "0 anew", "and longer", "late"])
-
-
-def test_a_micro_batch_that_spark_repeats_gives_the_same_rows(spark, tmp_path):
-    query = Query(spark, tmp_path)
-    query.write("a.txt", "one", "two")
-    query.run()
-    query.write("b.txt", "three")
-    query.run()
-    newest = max((tmp_path / "checkpoint/commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    newest.unlink()  # as if the driver had been killed before it noted the end of the batch
-    (tmp_path / f"checkpoint/commits/.{newest.name}.crc").unlink(missing_ok=True)
-    query.write("c.txt", "four")
-    query.run()
-    assert query.lines == ["four", "one", "three", "two"]
 
 
 def test_wrong_options_are_explained_in_the_error_of_spark(session, tmp_path):

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dagkit import Config, Dag
 from dagkit.api.running import Until
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
 from dagkit.launching import launch
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Map, ParquetReader, SparkSink, SparkSource

@@ -85,8 +85,7 @@ def documents() -> list[Path]:
 @cache
 def fences_in(document: Path) -> tuple[Fence, ...]:
     """The fences of a document, in order."""
-    text = document.read_text(encoding="utf-8")
-    return tuple(_fences(text, document.relative_to(ROOT).as_posix()))
+    return tuple(_fences(document.read_text(encoding="utf-8"), document.relative_to(ROOT).as_posix()))
 
 
 def _fences(text: str, document: str) -> Iterator[Fence]:

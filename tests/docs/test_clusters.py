@@ -6,7 +6,7 @@ import zipfile
 import pytest
 import yaml
 
-from dagkit.backends.spark.session_settings import spark_home
+from dagkit.backends.spark.session.session_settings import spark_home
 from dagkit.cli.running.launch import launch
 from tests.docs.fences import ROOT, fences_in
 
@@ -44,8 +44,7 @@ def test_the_manifests_fit_together():
     assert by_kind["Service"]["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     assert by_kind["Deployment"]["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     (driver,) = pod["spec"]["containers"]
-    named = set(re.findall(r"\$\((\w+)\)", " ".join(driver["args"])))
-    assert named <= {each["name"] for each in driver["env"]}
+    assert set(re.findall(r"\$\((\w+)\)", " ".join(driver["args"]))) <= {each["name"] for each in driver["env"]}
 
 
 def test_the_driver_is_launched_with_options_of_the_command():

@@ -15,10 +15,6 @@ def _case(document):
     return pytest.param(document, marks=marks, id=document.relative_to(ROOT).as_posix())
 
 
-def _is_run(fence):
-    return fence.language == "python" and fence.role == ""
-
-
 @pytest.mark.parametrize("document", [_case(document) for document in SHOWN])
 def test_a_document_shows_what_happens(document, room, monkeypatch):
     # a machine under load would otherwise read a file in two windows, where the page shows one
@@ -29,7 +25,7 @@ def test_a_document_shows_what_happens(document, room, monkeypatch):
             room.keep(fence)
         elif fence.language == "console":
             assert room.type_in(fence) == fence.text, f"{document.name}:{fence.line}"
-        elif _is_run(fence):
+        elif fence.language == "python" and fence.role == "":
             printed = room.run(fence)
             told = following.text if following is not None and following.info == "text output" else ""
             assert printed == told, f"{document.name}:{fence.line}"

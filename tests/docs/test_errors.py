@@ -18,7 +18,8 @@ def test_the_fault_causes_its_code_alone_where_it_was_written(code, room):
     told, shown = _told(room, _fault(code)), {fence for fence in _fault(code) if fence.role == "fault"}
     assert {diagnostic.code for diagnostic in told} == {code}, "\n".join(map(str, told))
     for where in (diagnostic.where for diagnostic in told):
-        assert where.file in {f.document for f in shown if f.holds(where.line)} | _files(shown)
+        files = {_written_to(fence) for fence in shown if fence.language != "python"}
+        assert where.file in {f.document for f in shown if f.holds(where.line)} | files
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -38,10 +39,6 @@ def _repair(code):
     """What the heading shows, with each repair in the place of the faults of its language."""
     replaced = {fence.language for fence in _under(code) if fence.role == "repair"}
     return [f for f in _under(code) if f.role != "fault" or f.language not in replaced]
-
-
-def _files(fences):
-    return {_written_to(fence) for fence in fences if fence.language != "python"}
 
 
 def _written_to(fence):

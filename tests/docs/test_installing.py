@@ -32,8 +32,7 @@ def test_every_extra_the_least_python_and_what_workers_must_have_is_listed():
 
 def test_what_the_version_prints_is_shown():
     (shown,) = (fence.text for fence in fences_in(DOCUMENT) if fence.info == "text")
-    told = CliRunner().invoke(main, ["--version"]).stdout
-    assert _without_numbers(told) == _without_numbers(shown)
+    assert _without_numbers(CliRunner().invoke(main, ["--version"]).stdout) == _without_numbers(shown)
 
 
 def _without_numbers(text):

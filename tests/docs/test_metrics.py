@@ -3,7 +3,7 @@
 import re
 
 from dagkit.observers.lines import EVENTS
-from dagkit.observers.series import ALL, USER
+from dagkit.observers.prometheus import ALL, USER
 from tests.docs.fences import ROOT
 from tests.observers.test_lines import HAPPENINGS
 

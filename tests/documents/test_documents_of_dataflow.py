@@ -114,8 +114,8 @@ class ReadFn(SplittableOperator[str]):
 def test_read_fn_reads_each_record_once_however_it_is_split(tmp_path):
     content = io.BytesIO()
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
-    rows = [{"n": number} for number in range(60)]
-    fastavro.writer(content, schema, rows, sync_interval=20)
+    rows = [{"n": number} for number in range(16)]
+    fastavro.writer(content, schema, rows, sync_interval=8)
     path = tmp_path / "file.avro"
     path.write_bytes(content.getvalue())
     read = Alone(ReadFn())

@@ -28,11 +28,11 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.outbox import Arrived
-from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.engine.worker.protocol import Answer, Attempt, Backend, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -313,11 +313,11 @@ def chain(**operators: Any) -> Draw:
     return draw
 
 
-def one_slot(draw: Draw, **task: Any) -> tuple[SlotRun, Arrived]:
+def one_slot(draw: Draw, **attempt: Any) -> tuple[SlotRun, Arrived]:
     """The one slot behind an input in window 1, and the number that arrives there."""
     program = program_of(compile_application(draw))
     (wire,) = program.targets
-    return SlotRun(program, 0, 0, WindowTask(1, **task), {}), Arrived(wire, Batch.of([1]))
+    return SlotRun(program, 0, 0, WindowTask(1, attempt=Attempt(**attempt)), {}), Arrived(wire, Batch.of([1]))
 
 
 def files_given(home: Path, *texts: str) -> str:

@@ -12,7 +12,7 @@ from dagkit import Batch, Dag, InputPort, Operator, OperatorContext, PortContext
 from dagkit.api.running import Until
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
-from dagkit.engine.reports.run_events import Committed, Observer, RunEvent
+from dagkit.engine.record.run_events import Committed, Observer, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit_operators import Items
 from tests.engine.cast import Desk, Draw, Hurried

@@ -5,7 +5,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 
-from dagkit.engine.reports.run_events import Observer, RunEvent
+from dagkit.engine.record.run_events import Observer, RunEvent
 from dagkit.launching import launch
 from tests.engine.cast import Desk, Draw, Hurried, files_given, lines_through_filter, numbers_collected, some_lines
 from tests.engine.work_cast import numbers_of_names

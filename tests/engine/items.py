@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dagkit import Block
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit_operators import LineReader

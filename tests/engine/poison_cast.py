@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from dagkit import Operator, OutputPort
 from dagkit.api.ports import InputPort
-from dagkit.engine.aside.watchdog import report_file
-from dagkit.engine.changes.requests import ask
-from dagkit.engine.history.history import history
+from dagkit.engine.parts.requests import ask
+from dagkit.engine.record.history import history
+from dagkit.engine.worker.watchdog import report_file
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
 from tests.engine.cast import Collect, Desk, Digits, Draw, Ranges, chain
 from tests.engine.work_cast import Looks, Names

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from dagkit import Backlog, Block, Capacity
 from dagkit.compiler import compile_application
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.discoveries import Discovery, Emitted
-from dagkit.engine.checkpoint.journal import Journal
-from dagkit.engine.facts import Fact, Scaled
+from dagkit.engine.inputs.discoveries import Discovery, Emitted
+from dagkit.engine.program.facts import Fact, Scaled
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.journal import Journal
 from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.ledger import Ledger, Span, Work
 from dagkit.scaling import Follower, ScalingSettings

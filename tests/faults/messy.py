@@ -10,6 +10,7 @@ import itertools
 import json
 import lzma
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,11 +21,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
-from dagkit.engine.history.history import history
-from dagkit.engine.history.work_history import lost_in, work_left
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
+from dagkit.engine.record.work_history import lost_in, work_left
+from dagkit.ground.urls import plain
 from dagkit.testing import Crash, CrashAfter, FakeClock
-from dagkit.urls import plain
 from dagkit_operators import (
     CsvContext,
     CsvReader,
@@ -44,7 +45,7 @@ from dagkit_operators import (
     Rejected,
     TailFiles,
 )
-from dagkit_operators.queues import consumers
+from dagkit_operators.queues import consumer
 from tests.engine.cast import Desk, Digits, Draw, Ranges, files_in, reference
 from tests.services.rabbitmq import left, send
 
@@ -193,6 +194,15 @@ def place_of(rejected: Rejected | Lost) -> str:
     return as_line([plain(rejected.path).rpartition("/")[2], rejected.start])
 
 
+def place_of_tailed(rejected: Rejected | Lost) -> str:
+    return as_line([first_name(plain(rejected.path).rpartition("/")[2]), rejected.start])
+
+
+def first_name(name: str) -> str:
+    """The name of a file before it was renamed: a tail goes on under the name by which it found the file."""
+    return re.sub("^([0-9])r+", r"\1", name)
+
+
 def parted(dag: Dag, operator: Any, partitions: int) -> Any:
     dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
     return operator
@@ -307,7 +317,8 @@ class FilesInput(Input):
             by_block = self.case.by_block and "blocks" in self.case.way
             out = RecordWriter(file_path=str(self.home / "out")) if by_block else self.parted("out")
             found >> reader >> as_lines >> dag.add_operator("out", out)
-            places = dag.add_operator("places", Map(place_of))
+            place = place_of_tailed if self.case.way == "tail" else place_of
+            places = dag.add_operator("places", Map(place))
             reader.rejected >> places >> dag.add_operator("rejected", self.parted("rejected"))
             if self.case.way == "tail":
                 lost = dag.add_operator("lost places", Map(place_of))
@@ -438,7 +449,8 @@ class FilesInput(Input):
 
     def _fate(self, present: Present, start: int, row: Row, *, is_ended: bool) -> Fate:
         if row.is_bad and (self.case.form != "lines" or BROKEN[self.case.encoding]):
-            return "rejected", as_line([present.path.name, start])
+            name = present.path.name
+            return "rejected", as_line([first_name(name) if self.case.way == "tail" else name, start])
         returns = "\r" if is_ended and self.case.keep_returns and self.case.line_end == "\r\n" else ""
         value = {"n": row.number, "text": row.text}
         return "out", as_line(row.text + returns if self.case.form == "lines" else value)
@@ -518,8 +530,8 @@ class MessagesInput(Input):
             self.killed()
 
     def killed(self) -> None:
-        for consumer in list(consumers._open.values()):
-            consumers.closed(consumer)
+        for each in list(consumer._open.values()):
+            consumer.closed(each)
 
 
 def text_of(message: Any) -> str:

@@ -21,8 +21,8 @@ from typing import Any
 import pyspark.sql  # noqa: F401 - each driver, a child of this process, needs it
 import pytest
 
-import dagkit.backends.spark.backend  # noqa: F401 - as above
-from dagkit.engine.points import Point
+import dagkit.backends.spark.window.backend  # noqa: F401 - as above
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine
 from tests.cluster.driver import cluster_settings
 from tests.cluster.standalone import Standalone
@@ -89,7 +89,7 @@ class SparkTrial(trials.Trial):
 def daemons(child: int) -> list[int]:
     """The processes from which a local Spark, or an executor, forks Python workers."""
     java = {*running("org.apache.spark", child)}  # its command line names the module of the daemon, too
-    names = ("pyspark.daemon", "dagkit.backends.spark.daemon")
+    names = ("pyspark.daemon", "dagkit.backends.spark.window.daemon")
     found = [each for name in names for each in running(name, child) if each not in java]
     return [each for each in found if not any(each in below(other) for other in found)]
 

@@ -30,7 +30,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block, Dag, Operator
-from dagkit.backends.spark.master import Master
+from dagkit.backends.spark.session.master import Master
 from dagkit.compiler import compile_application
 from dagkit.conf.declared.declared_json import read_json as read_located_json
 from dagkit.conf.grammar.property_keys import parse_key, parse_path
@@ -38,9 +38,7 @@ from dagkit.conf.sources.hadoop import read_hadoop
 from dagkit.conf.sources.property_files import read_properties, read_toml
 from dagkit.conf.sources.written import ParseError
 from dagkit.conf.values.object_making import Unfit, parse_json, parse_objects
-from dagkit.engine.address import Address
-from dagkit.engine.board.board_messages import Hello, Idle, line_of, message_in
-from dagkit.engine.changes.requests import (
+from dagkit.engine.parts.requests import (
     ANSWERED,
     ASKED,
     AnswerUnreadable,
@@ -50,22 +48,24 @@ from dagkit.engine.changes.requests import (
     StopRun,
     reply_to,
 )
-from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of, document_in
+from dagkit.engine.program.address import Address
+from dagkit.engine.record.snapshot import RunSnapshot, bytes_of, document_in
+from dagkit.engine.record.status_file import this_process
 from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.engine.work.handover import Hello, Idle, line_of, message_in
 from dagkit.errors import RUN_CODES, RunFailure
-from dagkit.inventory.spark_checkpoint import files_read
+from dagkit.ground.patterns import groups_of, is_whole
+from dagkit.ground.urls import absolute, as_text, is_url
 from dagkit.ledger import LEDGER_CODES, LedgerError
 from dagkit.ledger.exchange.manifests import Manifest, read_blocks
 from dagkit.ledger.format.block import unseal
 from dagkit.ledger.format.hashing import canonical, hash_of, read_json
 from dagkit.ledger.format.segment import SEGMENT_SIZE, pack, unpack
 from dagkit.ledger.stores import LocalStore
-from dagkit.patterns import groups_of, is_whole
 from dagkit.plan.parse import read_plan, write_plan
+from dagkit.runs.inventory.spark_checkpoint import files_read
+from dagkit.runs.warm.place import receive
 from dagkit.testing import Alone
-from dagkit.urls import absolute, as_text, is_url
-from dagkit.warm.messages import receive
 from dagkit_operators import (
     AvroReader,
     CsvContext,
@@ -78,8 +78,13 @@ from dagkit_operators import (
 )
 from dagkit_operators.compression.gzip_index import GzipIndex, Point
 from dagkit_operators.filesystem.access import looked_up
-from dagkit_operators.finding.control_files import contradiction, stated_checksum, stated_totals
-from dagkit_operators.finding.trailer import Trailer, TrailerMissing
+from dagkit_operators.finding.control_files import (
+    Trailer,
+    TrailerMissing,
+    contradiction,
+    stated_checksum,
+    stated_totals,
+)
 from tests.faults.alarm import ended_within
 from tests.inventory.checkpoints import Checkpoint
 from tests.ledger.desk import APPLICATION

@@ -2,7 +2,7 @@
 
 from array import array
 
-from dagkit.inventory.hashes import RECENT, Hashes
+from dagkit.runs.inventory.listing import RECENT, Hashes
 
 
 def test_it_answers_as_a_set_does():

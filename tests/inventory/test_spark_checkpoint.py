@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.inventory.spark_checkpoint import ReadFiles, SparkCheckpointUnreadable, files_read, identity
+from dagkit.errors import RunFailure
+from dagkit.runs.inventory.spark_checkpoint import ReadFiles, files_read, identity
 from tests.inventory.checkpoints import OFFSETS, Checkpoint
 
 
@@ -105,11 +106,11 @@ def test_one_of_several_sources_is_chosen(checkpoint, files):
     checkpoint.plan(0, 0, '{"topic":{"0":5}}', '{"logOffset":0}', "-")
     checkpoint.end(0)
     assert names(read(checkpoint, 2)) == {files[1].name}
-    with pytest.raises(SparkCheckpointUnreadable, match="has 2 file sources, and one must be chosen") as refused:
+    with pytest.raises(RunFailure, match="has 2 file sources, and one must be chosen") as refused:
         read(checkpoint)
     assert refused.value.help == "choose one with --source; file sources: 0, 2"
     for other in (1, 3, 4):
-        with pytest.raises(SparkCheckpointUnreadable, match=f"source {other} of .* is no file source"):
+        with pytest.raises(RunFailure, match=f"source {other} of .* is no file source"):
             read(checkpoint, other)
 
 
@@ -135,6 +136,6 @@ BROKEN: dict[str, tuple[Callable[[Checkpoint], object], str]] = {
 @pytest.mark.parametrize(("break_it", "problem"), BROKEN.values(), ids=BROKEN)
 def test_what_is_no_checkpoint_is_refused(checkpoint, files, break_it, problem):
     break_it(checkpoint.read(files[:2], files[2:]))
-    with pytest.raises(SparkCheckpointUnreadable, match=problem) as refused:
+    with pytest.raises(RunFailure, match=problem) as refused:
         read(checkpoint)
     assert refused.value.help

@@ -10,18 +10,19 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
-from dagkit.clock import SystemClock
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Committed, Draining, Ended, Resumed, RunEvent
-from dagkit.engine.reports.status_file import DriverRuns, read_status
-from dagkit.errors import DagkitError
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
+from dagkit.engine.record.status_file import read_status
+from dagkit.errors import DagkitError, RunFailure
+from dagkit.ground.clock import SystemClock
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
@@ -71,7 +72,7 @@ def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
 
     def launch_again(event: RunEvent) -> None:
         if isinstance(event, Resumed):
-            with pytest.raises(DriverRuns, match=f"process {os.getpid()} of") as raised:
+            with pytest.raises(RunFailure, match=f"process {os.getpid()} of") as raised:
                 launch(summing, until="once", machine=REFERENCE)
             refused.append(raised.value)
             launch(summing, until="once", machine=REFERENCE, take_over=True)
@@ -95,7 +96,7 @@ ENDLESS = """
 import sys, time
 from dagkit import *
 from dagkit.launching import Machine, launch
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.run_events import Committed
 
 class Ticks(InputOperator):
     output = OutputPort(int)
@@ -244,7 +245,7 @@ def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window_and_a_s
 UNUSED = """
 import sys, threading
 import pyspark
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 
 def wait():
     for each in threading.enumerate():
@@ -280,12 +281,10 @@ def test_a_session_that_a_launch_started_and_did_not_use_is_stopped_and_one_whos
 
 
 def test_a_session_that_is_there_is_used_and_stays(spark):
-    launched = launch(summing, until="once", spark=spark)
-    unasked = launch(summing, until="once", path="another")
     named = launch(summing, until="once", path="named", machine=Machine(master="local[2]"))
     with ThreadPoolExecutor(1) as pool:  # the active session is that of a thread
         elsewhere = pool.submit(launch, summing, until="once", path="elsewhere").result(within(120))
-    assert [each.window_id for each in (launched, unasked, named, elsewhere)] == [LAST] * 4
+    assert [each.window_id for each in (named, elsewhere)] == [LAST] * 2
     assert spark.range(3).count() == 3
 
 
@@ -312,7 +311,7 @@ def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):
 
 def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path):
     first, again = (launch(summing, until="once", machine=REFERENCE, path=tmp_path, durable=False) for _ in range(2))
-    figures = "window 4; 4 windows, 0 B read, 0 B written to 0 files"
+    figures = "window 4; 4 windows, 0 B read, nothing written"
     assert repr(first) == f"<Launched tests.launching.cast, {figures}>"
     assert repr(again).endswith("window 4; no new input since window 4>")
 
@@ -393,6 +392,11 @@ def test_a_launch_until_it_is_stopped_warns_of_outputs_that_send_only_when_all_i
     assert "sends only after" not in caplog.text
 
 
+def _wait(connection: Connection) -> None:
+    connection.send("begun")
+    connection.recv()
+
+
 class Terminates(Operator):
     """Forks a process, as multiprocessing does, and ends it by SIGTERM, as `Pool.terminate` does."""
 
@@ -401,15 +405,16 @@ class Terminates(Operator):
     output = OutputPort(int)
 
     def process(self, item: int) -> None:
-        read, write = os.pipe()
-        with os.fdopen(read, "rb") as alive:
-            child = multiprocessing.get_context("fork").Process(target=alive.read)
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        with ours, theirs:
+            child = context.Process(target=_wait, args=(theirs,))
             child.start()
+            ours.recv()  # Python forgets a signal that comes while a process begins
             child.terminate()
             child.join(within(10))
             child.kill()  # unless it has ended
             child.join(within(10))
-        os.close(write)
         self.output.emit(child.exitcode)
 
 

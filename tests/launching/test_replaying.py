@@ -7,8 +7,9 @@ import pytest
 
 from dagkit import Config, InputPort, Operator, OutputPort, State
 from dagkit.compiler import compile_application
-from dagkit.replaying import Compared, ReplayRefused, replayed, windows_of
-from dagkit.retracing.retrace import trace
+from dagkit.errors import RunFailure
+from dagkit.runs.replaying import Compared, replayed, windows_of
+from dagkit.runs.retrace import trace
 from dagkit_operators import MatchFiles, PartWriter, ReadFiles
 from tests.backends.cast import chained
 from tests.engine.cast import Desk, Draw, Hurried, Script, files_in, lines_through_filter, some_lines
@@ -89,7 +90,7 @@ def test_output_that_was_moved_cannot_be_compared(tmp_path):
     desk.run()
     for path in files_in(desk.out):
         path.unlink()
-    with pytest.raises(ReplayRefused, match="is not there any more"):
+    with pytest.raises(RunFailure, match="is not there any more"):
         replays(desk, totals(tmp_path), 3, tmp_path / "shadow")
 
 
@@ -97,7 +98,7 @@ def test_output_that_was_moved_cannot_be_compared(tmp_path):
 def test_a_window_that_was_not_committed_is_refused(tmp_path, window):
     desk = Desk(tmp_path, totals(tmp_path))
     desk.run()
-    with pytest.raises(ReplayRefused, match=f"no window {window}"):
+    with pytest.raises(RunFailure, match=f"no window {window}"):
         replays(desk, totals(tmp_path), window, tmp_path / "shadow")
 
 
@@ -154,7 +155,7 @@ def test_work_that_cannot_be_found_again_is_refused(tmp_path, place, is_there, w
     (window,) = windows_of(desk.ledger(), str(tmp_path / "in/a"))
     if not is_there:
         (tmp_path / "in/a").unlink()
-    with pytest.raises(ReplayRefused, match=f"not all elements that .* processed can be found again: .*{why}"):
+    with pytest.raises(RunFailure, match=f"not all elements that .* processed can be found again: .*{why}"):
         replays(desk, matched(tmp_path, place), window, tmp_path / "shadow")
 
 

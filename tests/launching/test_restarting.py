@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,23 +15,23 @@ import pytest
 
 from dagkit import Config, Dag
 from dagkit.cli.operating.run_views import seen_at
-from dagkit.engine.files import compact
-from dagkit.engine.reports.run_events import Observer, Resumed, RunEvent
-from dagkit.engine.reports.status_file import DriverRuns
-from dagkit.engine.restart_mark import RestartMark, RestartUnfinished, finish_restart
+from dagkit.engine.files import publish as compact
+from dagkit.engine.record.run_events import Observer, Resumed, RunEvent
 from dagkit.engine.run.launch_record import keep_aside
+from dagkit.engine.run.restart_mark import WITHDRAWN, RestartMark, finish_restart
+from dagkit.errors import RunFailure
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.observers.run_text import picture
-from dagkit.restarting import WITHDRAWN, Restart, RestartRefused
+from dagkit.runs.restarting import Restart
 from dagkit_operators import Map, PartWriter
 from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
 from tests.engine.delivery_cast import numbers_inserted
 from tests.engine.files.test_compact import written
-from tests.engine.receipts.test_receipts import NAMES, desk_at, filled, receipts
+from tests.engine.files.test_receipts import NAMES, desk_at, filled, receipts
 from tests.launching.cast import Numbers
 from tests.old_files import aged
-from tests.processes import run_program
+from tests.processes import await_end
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -39,7 +40,7 @@ def two_files(home: Path) -> Desk:
     """Lines whose blocks take several windows each, so that most windows leave incomplete files."""
     for name in "ab":
         (home / "in").mkdir(exist_ok=True)
-        (path := home / "in" / name).write_text(some_lines(10, seed=ord(name)))
+        (path := home / "in" / name).write_text(some_lines(7, seed=ord(name)))
         aged(path)
     return Desk(home, lines_through_filter(home, block_size=128), backend=Hurried)
 
@@ -113,7 +114,7 @@ def test_a_restart_that_was_planned_before_a_launch_changes_nothing(tmp_path):
     desk.run(windows=2)
     planned = Restart.planned(desk.place, 1)
     assert desk.run().checkpoint.window == 3
-    with pytest.raises(RestartRefused, match="changed meanwhile"):
+    with pytest.raises(RunFailure, match="changed meanwhile"):
         planned.perform(NOON)
     assert desk.loop().checkpoint.window == 3
 
@@ -130,14 +131,14 @@ def test_a_restart_that_was_killed_while_it_copied_is_repeated(tmp_path):
 def test_a_window_without_later_ones_is_refused(tmp_path, window, problem):
     desk = Desk(tmp_path, numbers_collected(((9,), (9,))))
     assert desk.run().checkpoint.window == 2
-    with pytest.raises(RestartRefused, match=problem):
+    with pytest.raises(RunFailure, match=problem):
         Restart.planned(desk.place, window)
 
 
 KILLED = """
 import os, pathlib, shutil, signal, sys
 from datetime import UTC, datetime
-from dagkit.restarting import Restart
+from dagkit.runs.restarting import Restart
 
 left = int(sys.argv[2])
 
@@ -157,18 +158,33 @@ planned.perform(datetime.now(UTC))
 """
 
 
+def killed(place: str, step: int) -> int:
+    """The exit code of a child that restarts the application, and is killed before this change."""
+    child = os.fork()
+    if not child:
+        try:
+            sys.argv = ["", place, str(step)]
+            exec(KILLED, {})  # noqa: S102 - the text above
+            os._exit(0)
+        finally:
+            os._exit(1)
+    await_end(child)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 @pytest.mark.slow
 def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tmp_path):
+    desk = two_files(tmp_path)
+    last = desk.run().checkpoint.window
+    whole, before = desk.outputs(), tmp_path / "before"
+    for folder in ("app", "out"):
+        shutil.copytree(tmp_path / folder, before / folder)
     seen, code, step = set(), -signal.SIGKILL, 0
     while code:
-        home = tmp_path / str(step)
-        home.mkdir()
-        desk = two_files(home)
-        last = desk.run().checkpoint.window
-        whole = desk.outputs()
-        killed = [sys.executable, "-c", KILLED, desk.place, str(step)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        code = run_program(killed, check=False, env=environment, seconds=50).returncode
+        for path in tmp_path.glob("app*"):
+            shutil.rmtree(path)
+        shutil.copytree(before, tmp_path, dirs_exist_ok=True)
+        code = killed(desk.place, step)
         assert code in (0, -signal.SIGKILL)
         begins: list[int] = []
         launched_again(desk, lambda event, begins=begins: isinstance(event, Resumed) and begins.append(event.window_id))
@@ -197,7 +213,7 @@ def test_a_launch_waits_for_no_restart_and_moves_no_files_beside_it(tmp_path):
     RestartMark(kept=kept, withdrawn=planned.withdrawn).write(Path(desk.place))  # its process still moves files
     with locked(kept):
         for begin in (lambda: Restart.planned(desk.place, 1), lambda: launched_again(desk)):
-            with pytest.raises(RestartRefused, match="another process restarts or launches the application now"):
+            with pytest.raises(RunFailure, match="another process restarts or launches the application now"):
                 begin()
     assert launched_again(desk).window_id > 1
     assert not Path(desk.place, "restart.json").exists()
@@ -225,7 +241,7 @@ def test_the_status_after_a_restart_names_the_window_that_the_next_launch_resume
 def test_a_damaged_mark_is_named(tmp_path):
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "restart.json").write_bytes(b'{"kept": "\xff')
-    with pytest.raises(RestartUnfinished, match=r"app/restart.json, which holds .*, is damaged"):
+    with pytest.raises(RunFailure, match=r"app/restart.json, which holds .*, is damaged"):
         finish_restart(str(tmp_path / "app"))
 
 
@@ -243,10 +259,10 @@ def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path):
     desk.run()
     first, second = Restart.planned(desk.place, 1), Restart.planned(desk.place, 1)
     busy = "another process restarts or launches the application now"
-    with locked(desk.place), pytest.raises(RestartRefused, match=busy):
+    with locked(desk.place), pytest.raises(RunFailure, match=busy):
         first.perform(NOON)
     first.perform(NOON)
-    with pytest.raises(RestartRefused, match="window 1 is the last one"):
+    with pytest.raises(RunFailure, match="window 1 is the last one"):
         second.perform(NOON)
     assert desk.loop().checkpoint.window == 1
 
@@ -258,7 +274,7 @@ def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_
 
     def answer(event: RunEvent) -> None:
         if isinstance(event, Resumed):
-            with pytest.raises(DriverRuns):
+            with pytest.raises(RunFailure, match=r"\[driver-runs\]"):
                 planned.perform(NOON)
             refused.append(event)
 
@@ -272,7 +288,7 @@ def test_pieces_of_a_file_that_were_joined_later_are_missed_before_anything_chan
     desk = written(tmp_path, 5)
     for windows in (4, None):
         desk.run(windows=windows)
-        with pytest.raises(RestartRefused, match="not complete after window 1"):
+        with pytest.raises(RunFailure, match="not complete after window 1"):
             Restart.planned(desk.place, 1)
     assert files_in(desk.out)
 
@@ -292,7 +308,7 @@ def test_pieces_of_a_file_that_is_complete_now_are_staged_again(tmp_path):
 def test_a_window_after_which_a_table_got_rows_is_refused(tmp_path):
     desk = Desk(tmp_path, numbers_inserted(tmp_path / "numbers.db"))
     assert desk.run().checkpoint.window > 1
-    with pytest.raises(RestartRefused, match="delivered entries of insert to an external system"):
+    with pytest.raises(RunFailure, match="delivered entries of insert to an external system"):
         Restart.planned(desk.place, 1)
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from dagkit.api.outage import Patience, present_outages
-from dagkit.engine.changes.requests import Request, StopRun, ask, reply_to
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Failed, Resumed, RunEvent, Starting
-from dagkit.engine.reports.status_file import DriverRuns, read_status
+from dagkit.engine.parts.requests import Request, StopRun, ask, reply_to
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Failed, Resumed, RunEvent, Starting
+from dagkit.engine.record.status_file import read_status
 from dagkit.errors import RunFailure
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
-from dagkit.sessions import MOST_IN_VAIN, Sessions
+from dagkit.runs.sessions import MOST_IN_VAIN, Sessions
 from tests.launching.cast import LAST, place, summed, summing
 from tests.patience import join, within
 
@@ -236,7 +236,7 @@ def test_a_driver_stops_that_another_one_is_about_to_replace():
         assert there.wait(within(60))
 
     try:
-        with pytest.raises(DriverRuns):
+        with pytest.raises(RunFailure, match=r"\[driver-runs\]"):
             launched(Ending([2]), replaced, until="once")
     finally:
         released.set()

@@ -8,6 +8,7 @@ import pytest
 
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
+from tests.cases import cases
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 from tests.patience import join
 
@@ -72,10 +73,11 @@ def test_show_prints_all_fields_of_a_chosen_block_and_if_verbose(run, asked, sho
     assert ("newData: " in printed, "hash: " in printed) == (shown, True)
 
 
-@pytest.mark.parametrize(
-    ("asked", "block"),
-    [(("--block", 3), 3), (("--offset", 1), 3), (("--at", "2024-01-01T00:00:02+00:00"), 2)],
-    ids=["by number", "by offset", "by time"],
+@cases(
+    "asked, block",
+    ("by number", ["--block", 3], 3),
+    ("by offset", ["--offset", 1], 3),
+    ("by time", ["--at", "2024-01-01T00:00:02+00:00"], 2),
 )
 def test_show_finds_a_block(run, asked, block):
     document = json.loads(run("show", "PATH", SPLITTER, *asked, "--json").stdout)
@@ -101,8 +103,7 @@ def test_verify_reports_valid_chains_and_unread_bytes_unless_it_asks_for_every_b
 def test_verify_names_the_chain_and_the_block(run, here):
     path = here.store.root / here.root.log.block_key(2)
     path.write_bytes(path.read_bytes().replace(b"a.txt", b"b.txt"))
-    answer = run("verify", "PATH", code=1)
-    assert f"{SPLITTER}: block 2:" in answer.stderr
+    assert f"{SPLITTER}: block 2:" in run("verify", "PATH", code=1).stderr
     document = json.loads(run("verify", "PATH", "--json", code=1).stdout)
     assert [(c["chain"], c["well"]) for c in document["chains"]] == [(SPLITTER, False), (APPLICATION, False)]
     assert document["chains"][0]["faults"][0]["block"] == 2

@@ -7,7 +7,7 @@ from typing import Any, Final
 import dagkit
 import dagkit_operators
 from dagkit.api.attributes import CONTEXTS, Attribute, Standing
-from dagkit.names_of_apex import COUNTERPARTS
+from dagkit.ground.names_of_apex import COUNTERPARTS
 from tests.lint.breach import ROOT, Breach, line_of
 
 PAGE: Final = "docs/coming-from-apex.md"
@@ -44,7 +44,9 @@ def names_of_apex_have_rows() -> Iterator[Breach]:
     classes = " ".join(re.findall(r"`([^`]*)`", " ".join(apex for apex, _ in rows)))
     known = {*dagkit.__all__, *dagkit_operators.__all__, *COUNTERPARTS, *WITHOUT_COUNTERPART}
     for name in sorted(set(re.findall(r"(?<!new )\b[A-Z]\w*[a-z][A-Z]\w*", classes)) - known):
-        yield Breach(PAGE, line_of(text, name), f"{name} has no counterpart", "add one to dagkit/names_of_apex.py")
+        yield Breach(
+            PAGE, line_of(text, name), f"{name} has no counterpart", "add one to dagkit/ground/names_of_apex.py"
+        )
 
 
 def _rows(standing: Standing) -> Iterator[str]:

@@ -13,37 +13,39 @@ FINDING, READING = "operators/finding/test_apex_cases.py::", "operators/reading/
 WRITING, SLICES = "operators/writing/test_file_output.py::", "operators/writing/test_slices.py::"
 PARTS, BAD = "operators/writing/test_part_writer.py::", "operators/test_bad_input.py::"
 MESSAGES, QUEUES = "operators/test_bad_messages.py::", "operators/queues/test_on_rabbitmq.py::"
+NAMES = "operators/test_names_of_bytes.py::"
 SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing.py::"
+POLICY, READS = "operators/finding/test_file_policy.py::", "operators/kafka/test_reading.py::"
 SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
 
 MALHAR = {
     "FileSplitterInputTest": {
         "testFileMetadata": f"{FINDING}test_file_metadata",
-        "testScannerFilterForDuplicates": f"{FINDING}test_scanner_filter_for_duplicates",
-        "testBlockMetadataNoSplit": f"{FINDING}test_block_metadata_no_split",
-        "testBlockMetadataWithSplit": f"{FINDING}test_block_metadata_with_split",
+        "testScannerFilterForDuplicates": f"{FINDING}test_file_metadata",
+        "testBlockMetadataNoSplit": f"{FINDING}test_file_metadata",
+        "testBlockMetadataWithSplit": f"{FINDING}test_blocks_threshold",
         "testIdempotency": f"{FINDING}test_idempotency",
         "testTimeScan": f"{FINDING}test_time_scan",
         "testTrigger": f"{FINDING}test_trigger",
         "testBlocksThreshold": f"{FINDING}test_blocks_threshold",
         "testIdempotencyWithBlocksThreshold": f"{FINDING}test_idempotency_with_blocks_threshold",
-        "testFirstWindowAfterRecovery": f"{FINDING}test_first_window_after_recovery",
-        "testRecoveryOfPartialFile": f"{FINDING}test_recovery_of_partial_file",
+        "testFirstWindowAfterRecovery": f"{POLICY}test_what_is_new_or_has_changed_is_read_once",
+        "testRecoveryOfPartialFile": f"{FINDING}test_idempotency_with_blocks_threshold",
         "testRecursive": f"{FINDING}test_recursive",
-        "testSingleFile": f"{FINDING}test_single_file",
-        "testRecoveryOfBlockMetadataIterator": f"{FINDING}test_recovery_of_block_metadata_iterator",
+        "testSingleFile": f"{SPLITTER}test_blocks_lie_end_to_end_and_the_last_says_so",
+        "testRecoveryOfBlockMetadataIterator": f"{FINDING}test_idempotency_with_blocks_threshold",
         "testFileModificationTest": f"{FINDING}test_file_modification_test",
         "testMultipleNestedInput": f"{FINDING}test_multiple_nested_input",
         "testEmptyDirCopy": f"{FINDING}test_empty_dir_copy",
     },
     "FileSplitterBaseTest": {
         "testFileMetadata": f"{FINDING}test_base_file_metadata",
-        "testBlockMetadataNoSplit": f"{FINDING}test_base_block_metadata_no_split",
-        "testBlockMetadataWithSplit": f"{FINDING}test_base_block_metadata_with_split",
+        "testBlockMetadataNoSplit": f"{FINDING}test_base_file_metadata",
+        "testBlockMetadataWithSplit": f"{FINDING}test_base_blocks_threshold",
         "testBlocksThreshold": f"{FINDING}test_base_blocks_threshold",
-        "testSplitterInApp": f"{FINDING}test_base_splitter_in_app",
+        "testSplitterInApp": f"{FINDING}test_base_blocks_threshold",
     },
-    "FileSplitterTest": {"all, with lines of two lengths": f"{FINDING}test_lines_of_two_lengths"},
+    "FileSplitterTest": {"all, with lines of two lengths": f"{FINDING}test_idempotency_with_blocks_threshold"},
     "AbstractBlockReaderTest": {
         "testAdjustedCount": "scaling/test_apex.py::test_adjusted_count",
         "testProcessStatsForPartitionCount": f"{FOLLOWER}test_process_stats_for_partition_count",
@@ -77,11 +79,11 @@ MALHAR = {
         "testMultiFileFailedWrite": f"{WRITING}test_failed_write[MultiFile]",
         "testSingleRollingFileFailedWrite": f"{WRITING}test_failed_write[SingleRollingFile]",
         "testMultiRollingFileFailedWrite": f"{WRITING}test_failed_write[MultiRollingFile]",
-        "testSingleRollingFileFailedWrite1": f"{WRITING}test_single_rolling_file_failed_write_1",
-        "testSingleRollingFileEmptyWindowsWrite": f"{WRITING}test_single_rolling_file_empty_windows_write",
+        "testSingleRollingFileFailedWrite1": f"{WRITING}test_single_file_multi_rolling_failure",
+        "testSingleRollingFileEmptyWindowsWrite": f"{WRITING}test_windows_without_data_write_nothing",
         "singleFileMultiRollingFailure": f"{WRITING}test_single_file_multi_rolling_failure",
         "testRecoveryOfOpenFiles": f"{WRITING}test_recovery_of_open_files",
-        "validateNothingWrongTest": f"{WRITING}test_validate_nothing_wrong",
+        "validateNothingWrongTest": f"{WRITING}test_validate_negative_max_length",
         "validateNegativeMaxLengthTest": f"{WRITING}test_validate_negative_max_length",
         "testPeriodicRotation": f"{WRITING}test_periodic_rotation",
         "testPeriodicRotationWithEviction": f"{WRITING}test_periodic_rotation_with_eviction",
@@ -95,7 +97,7 @@ MALHAR = {
         "testIdleWindowsFinalize": f"{WRITING}test_idle_windows_finalize",
         "testTupleCountFinalize": f"{WRITING}test_tuple_count_finalize",
         "runTestApplication": f"{WRITING}test_run_test_application",
-        "testRotationWithNoData": f"{WRITING}test_rotation_with_no_data",
+        "testRotationWithNoData": f"{WRITING}test_windows_without_data_write_nothing",
     },
     "FSRecordCompactionOperatorTest": {"testRotate": f"{PARTS}test_rotate_sends_each_finished_part"},
 }
@@ -123,14 +125,16 @@ BAD_INPUT = {
         "vanished": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[vanish]",
         "shrunk": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[shrink]",
         "permission denied": "cli/running/test_permissions.py::test_a_denied_permission_is_reported_and_loses_nothing",
-        "a circle of folders": f"{BAD}test_a_circle_of_folders_ends",
+        "a circle of folders": f"{SPLITTER}test_links_are_followed_and_circles_end",
         "a FIFO, device or socket that is named": (
             f"{BAD}test_what_is_no_regular_file_is_named_and_others_are_read_then"
         ),
         "a FIFO or device in a folder": (
             "cli/inspecting/test_files.py::test_what_is_no_regular_file_is_listed_with_its_kind"
         ),
-        "a path with a newline, or that is not UTF-8": f"{BAD}test_names_with_newlines_and_of_other_bytes_are_read",
+        "a path with a newline, or that is not UTF-8": (
+            f"{NAMES}test_an_application_reads_such_files_and_its_ledger_proves_it"
+        ),
         "a full disk": f"{BAD}test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost",
         "a pattern that backtracks": f"{BAD}test_a_pattern_that_backtracks_takes_no_longer",
     },
@@ -145,20 +149,24 @@ BAD_INPUT = {
     },
     "messages and tables": {
         "a topic that is not there": f"{MESSAGES}test_a_topic_that_is_not_there",
-        "refused credentials": f"{MESSAGES}test_credentials_that_are_refused",
+        "refused credentials": f"{READS}test_refused_credentials_end_the_launch_and_the_password_is_not_shown",
         "refused credentials of a queue": f"{QUEUES}test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown",
         "refused credentials of a database": f"{SQL}test_a_database_that_refuses_is_named_and_no_secret_is",
         "offsets that retention removed": f"{MESSAGES}test_offsets_that_were_removed_before_they_were_read",
-        "a partition that is added": f"{MESSAGES}test_a_partition_that_is_added",
+        "a partition that is added": (
+            f"{READS}test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partitions"
+        ),
         "a record that its decoder refuses": f"{MESSAGES}test_a_message_that_its_decoder_refuses",
         "a message that is no path": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
         "a path that is not there": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
-        "a table whose columns changed": f"{MESSAGES}test_a_table_whose_columns_changed",
-        "the same while it is written": f"{MESSAGES}test_a_database_at_the_commit[has other columns]",
+        "a table whose columns changed": "operators/sql/test_sql_reader.py::test_a_table_that_does_not_fit_is_named",
+        "the same while it is written": (
+            f"{SQL}test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued"
+        ),
         "a database that is full": f"{SQL}test_a_database_that_is_full_is_waited_for",
         "the same of PostgreSQL": f"{SQL}test_a_postgres_whose_disk_is_full_is_waited_for",
-        "a database that is down at the commit": f"{MESSAGES}test_a_database_at_the_commit[goes down]",
-        "a row that the table refuses": f"{MESSAGES}test_a_database_at_the_commit[refuses a row]",
+        "a database that is down at the commit": f"{SQL}test_a_server_that_dies_is_waited_for",
+        "a row that the table refuses": f"{SQL}test_a_row_that_the_table_refuses_is_named",
         "a commit whose answer was lost": f"{SQL}test_a_commit_whose_answer_is_lost_counts_once",
         "the same of Kafka": f"{KAFKA}test_commits_whose_answers_are_lost_are_found_by_the_same_launch",
         "a transaction that another producer fenced": f"{MESSAGES}test_a_transaction_that_another_producer_fenced",
@@ -168,9 +176,7 @@ BAD_INPUT = {
         "a file of SQLite that is not there": (
             "operators/sql/test_sql_reader.py::test_a_file_that_is_not_there_is_reported_and_not_created"
         ),
-        "a broker that does not answer": (
-            "operators/kafka/test_reading.py::test_a_launch_waits_for_a_broker_that_does_not_answer"
-        ),
+        "a broker that does not answer": f"{READS}test_a_launch_waits_for_a_broker_that_does_not_answer",
     },
 }
 LISTS = {**MALHAR, **DEFECTS, **BAD_INPUT}

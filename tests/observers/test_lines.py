@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
-from dagkit.engine.facts import Scaled
-from dagkit.engine.reports import run_events as events
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record import run_events as events
 from dagkit.observers.lines import EVENTS, Lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -25,12 +25,18 @@ HAPPENINGS = {
         events.PlanDiffers(2, NOON, ("operator in is gone",)),
         {"window": 2, "last_launch": NOON_TEXT, "changes": ["operator in is gone"]},
     ),
-    "resumed": (events.Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
+    "resumed": (
+        events.Resumed("App", 2, 5, promised=False, pending={"byte": 9}),
+        {"window": 2, "waiting": 5, "promised": False, "pending": {"byte": 9}},
+    ),
     "found": (
         events.Found("in", 1, 10, 0, {"offset": 10}),
         {"operator": "in", "blocks": 1, "positions": 10, "items": 0, "amounts": {"offset": 10}},
     ),
-    "started": (events.Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
+    "started": (
+        events.Started(3, 4, 5.0, {"byte": 9}),
+        {"window": 3, "blocks": 4, "lasts_millis": 5.0, "amounts": {"byte": 9}},
+    ),
     "failed": (
         events.Failed(3, "op", "ValueError: no", again=True),
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
@@ -80,8 +86,13 @@ HAPPENINGS = {
         },
     ),
     "working": (
-        events.Working([events.SlotAtWork(3, "op", 1, "a", NOON, 0.25)]),
-        {"work": [{"window_id": 3, "operator": "op", "slot": 1, "source": "a", "since": NOON_TEXT, "fraction": 0.25}]},
+        events.Working([events.SlotAtWork(3, "op", 1, "a", NOON, 0.25)], {3: {"byte": 9}}),
+        {
+            "work": [
+                {"window_id": 3, "operator": "op", "slot": 1, "source": "a", "since": NOON_TEXT, "fraction": 0.25}
+            ],
+            "done": {"3": {"byte": 9}},
+        },
     ),
     "waiting": (events.Waiting(["op: pending files: 1"]), {"reasons": ["op: pending files: 1"]}),
     "draining": (events.Draining(3), {"window": 3}),

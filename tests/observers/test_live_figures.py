@@ -7,12 +7,12 @@ from types import ModuleType
 import pytest
 
 from dagkit.compiler import compile_application
-from dagkit.engine.reports.run_events import Ended
-from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.observers.live_figures import LiveFigures, in_notebook
+from dagkit.engine.record.run_events import Ended
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.observers.run_text import LiveFigures, in_notebook
 from tests.engine.cast import numbers_collected
-from tests.engine.reports.launches import SetClock, first_snapshot
-from tests.engine.reports.test_run_picture import WINDOW
+from tests.engine.record.launches import SetClock, first_snapshot
+from tests.engine.record.test_run_picture import WINDOW
 from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]

@@ -8,12 +8,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dagkit.api.stats import OperatorStats, PortStats
-from dagkit.engine.facts import Scaled, Split
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
+from dagkit.engine.program.facts import Scaled, Split
+from dagkit.engine.record.run_events import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
 from dagkit.engine.worker.protocol import Stretch
-from dagkit.errors import AddressTaken
-from dagkit.observers.prometheus import Prometheus
-from dagkit.observers.series import ALL
+from dagkit.errors import RunFailure
+from dagkit.observers.prometheus import ALL, Prometheus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -144,7 +143,7 @@ def test_every_series_is_served_over_http(metrics):
 def test_a_port_that_is_taken_is_reported_and_free_afterwards(metrics):
     with metrics.served(0) as port:
         problem = f"cannot be served at 127.0.0.1:{port}: another process uses this port"
-        with pytest.raises(AddressTaken, match=problem), metrics.served(port):
+        with pytest.raises(RunFailure, match=problem), metrics.served(port):
             pass
     with metrics.served(port) as again:
         assert again == port

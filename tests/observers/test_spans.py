@@ -6,7 +6,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from dagkit.engine.reports.run_events import Failed, Resumed
+from dagkit.engine.record.run_events import Failed, Resumed
 from dagkit.observers.spans import Spans, tracing
 from tests.engine.cast import Desk, lines_through_filter, some_lines
 from tests.old_files import aged

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from tests.patience import join, within
 
 POINTS = [point for point in Point if point is not Point.HALF_FINISHED]

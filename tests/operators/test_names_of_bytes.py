@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagkit.ground.urls import as_text, local_path, name_as_text, plain, shown
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock, Rehearsal
-from dagkit.urls import as_text, local_path, name_as_text, plain, shown
 from dagkit_operators import (
     FileOutput,
     FileSplitterInput,
@@ -118,8 +118,11 @@ def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(fold
 def test_an_application_reads_such_files_and_its_ledger_proves_it(folder, tmp_path):
     splitter, writer = FileSplitterInput(scanner={"files": folder}), PartWriter(file_path=tmp_path / "out")
     rehearsal = Rehearsal(chain(Splitter=splitter, Reader=LineReader(), Writer=writer))
-    rehearsal.run()
-    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["one\ntwo\n"]
+    (folder / "c\nd.log").write_text("three\n")
+    aged(folder / "c\nd.log")
+    for _ in range(2):
+        rehearsal.run()
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["one\ntwo\nthree\n"]
     assert verify(rehearsal.ledger).is_complete
 
 

@@ -72,9 +72,11 @@ def test_what_could_not_be_helped_is_not_asked_for_again():
     assert sum(asked) == 1
 
 
-def test_before_the_first_window_no_partition_is_idle():
+def test_latency_counts_milliseconds_and_before_the_first_window_no_partition_is_idle():
     stats = BatchedOperatorStats(operator_id=0, current_window_id=0, at=CLOCK.now())
     assert _listener().process_stats(stats).load_indicator == 0
+    listener = StatelessLatencyBasedPartitioner(maximum_latency=500, minimum_latency=5)
+    assert [response.load_indicator for response in _round(listener, [501, 500, 4])] == [1, 0, -1]
 
 
 def test_the_loaded_partition_is_split():
@@ -84,11 +86,6 @@ def test_the_loaded_partition_is_split():
     loaded = Partition("op", one.keys, load=1, stats=BatchedOperatorStats(0, 1))
     idle = Partition("op", two.keys, stats=BatchedOperatorStats(1, 1))
     assert len(partitioner.define_partitions([loaded, idle], context)) == 3
-
-
-def test_latency_counts_milliseconds():
-    listener = StatelessLatencyBasedPartitioner(maximum_latency=500, minimum_latency=5)
-    assert [response.load_indicator for response in _round(listener, [501, 500, 4])] == [1, 0, -1]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Operators alone and in chains: the ways in which items reach them, and what happens to them while they run."""
 
+import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from dagkit import Batch, Constant, Dag, Lines, Operator
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point, Probe
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point, Probe
 from dagkit.testing import Alone
 from dagkit_operators import Record
 from dagkit_operators.contexts.chunk import Chunk
@@ -111,3 +112,14 @@ def refused(code: str, text: str | None = None) -> Iterator[pytest.ExceptionInfo
     with pytest.raises(OperatorFailed, match=text) as raised:
         yield raised
     assert raised.value.code == code, raised.value
+
+
+@contextmanager
+def files_of_at_most(size):
+    """No file of this process can become longer while the block runs, as if the disk was full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

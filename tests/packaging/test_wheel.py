@@ -67,7 +67,7 @@ def test_the_wheel_holds_every_file_of_its_packages_and_every_example_and_nothin
 def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_is_made_of(built):
     held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
     other = {name for name in held if Path(name).suffix not in (".py", ".pyi", ".typed", *PAGE)}
-    spoken = {"dagkit/backends/spark/log4j2.properties", "dagkit/console/static/uPlot.LICENSE"}
+    spoken = {"dagkit/backends/spark/session/log4j2.properties", "dagkit/console/static/uPlot.LICENSE"}
     assert other - COMPILED - EXAMPLES == {*spoken, *(f"dagkit_operators/native/{source.name}" for source in SOURCES)}
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from dagkit.errors import PlanUnreadable
+from dagkit.errors import RunFailure
 from dagkit.plan import fingerprint, read_plan, write_plan
 from dagkit.plan.model import PlannedPartition, PlannedSink, Routing
 from tests.plan.plans import operator, plan, stream, unifier
@@ -80,7 +80,7 @@ SCHEMA = "; this dagkit reads 'dagkit.plan/1'"
     ids=lambda value: value[:70],
 )
 def test_what_is_no_plan_is_refused_with_a_reason(text, said):
-    with pytest.raises(PlanUnreadable, match=f"plan.json .*{re.escape(said)}"):
+    with pytest.raises(RunFailure, match=f"plan.json .*{re.escape(said)}"):
         read_plan(text, "plan.json")
 
 

@@ -20,7 +20,6 @@ from dagkit.ranges import (
     OffsetRangeTracker,
     OffsetRestrictionTracker,
     RangeFault,
-    WorkUnclaimed,
 )
 from tests.examples import examples
 
@@ -361,11 +360,3 @@ def test_a_split_adds_up(start, size, fraction):
         assert split.primary.stop == split.residual.start
         assert split.residual.size > 0
         assert fraction == 0 or split.primary.size > 0
-
-
-def test_unclaimed_work_is_reported_exactly():
-    for claims in range(START, STOP - 1):
-        tracker = OffsetRestrictionTracker(OffsetRange(START, STOP))
-        tracker.claim_many(range(START, claims + 1))
-        with pytest.raises(WorkUnclaimed, match=rf"\[{claims + 1}, {STOP}\)"):
-            tracker.check_done()

@@ -49,9 +49,13 @@ def test_a_fraction_lies_between_0_and_1(use, fraction):
         use(fraction)
 
 
-def test_1_is_no_key_of_a_range():
+def test_what_cannot_be_measured_or_cut_is_refused():
     with pytest.raises(FractionInvalid, match="between 0 and 1"):
         ALL.interpolate_key(1.0)
+    with pytest.raises(PositionUnmeasured, match="trailing NULs only"):
+        ByteKeyRange(b"a", b"a\0").interpolate_key(0.5)
+    with pytest.raises(RangeInvalid, match="0 pieces cannot be cut"):
+        list(ALL.split(0))
 
 
 @cases(
@@ -89,11 +93,6 @@ def test_a_fraction_is_a_byte_key_up_to_trailing_nulls(keys, fraction, key):
     found = keys.interpolate_key(fraction)
     assert found != b""
     assert found.rstrip(b"\0") == key
-
-
-def test_nothing_lies_between_keys_that_differ_by_trailing_nulls():
-    with pytest.raises(PositionUnmeasured, match="trailing NULs only"):
-        ByteKeyRange(b"a", b"a\0").interpolate_key(0.5)
 
 
 @cases(
@@ -223,11 +222,6 @@ def test_a_million_pieces_are_made_one_by_one():
 def test_pieces_have_a_size(desired, minimum):
     with pytest.raises(RangeInvalid, match="can be cut"):
         list(OffsetRange(0, 10).split(desired, minimum))
-
-
-def test_pieces_of_keys_are_counted_from_one():
-    with pytest.raises(RangeInvalid, match="0 pieces cannot be cut"):
-        list(ALL.split(0))
 
 
 @cases(

@@ -61,11 +61,6 @@ def tail(log, *claims, stop=OFFSET_INFINITY):
     return made
 
 
-def test_claims_inside_are_granted_and_the_first_outside_is_refused():
-    work = tracker()
-    assert [work.try_claim(p) for p in (100, 150, 199, 200, 205)] == [True, True, True, False, False]
-
-
 @cases(
     "claims, fault, words",
     ("before the start", [90], ClaimBeforeStart, "claimed 90, before"),
@@ -102,14 +97,6 @@ def test_splits(whole, claims, fraction, at):
     expected = None if at is None else (OffsetRange(whole.start, at), OffsetRange(at, whole.stop))
     assert work.try_split(fraction) == expected
     assert work.current_restriction() == (expected[0] if expected else whole)
-
-
-def test_a_checkpoint_leaves_nothing_to_split():
-    work = tracker(WHOLE, 110)
-    assert work.try_split(0)
-    assert [work.try_split(f) for f in (0, 0.5, 1)] == [None] * 3
-    assert not work.try_claim(111)
-    work.check_done()
 
 
 def test_a_checkpoint_before_the_first_claim_leaves_no_work_at_all():
@@ -218,27 +205,6 @@ def test_runs_end_where_another_begins():
     work.check_done()
 
 
-@pytest.mark.parametrize(
-    ("whole", "claims", "position", "splits"),
-    [
-        (WHOLE, [], 150, True),
-        (WHOLE, [], 100, False),
-        (WHOLE, [], 99, False),
-        (WHOLE, [130], 130, False),
-        (WHOLE, [130], 131, True),
-        (WHOLE, [130], 199, True),
-        (WHOLE, [130], 200, False),
-        (WHOLE, [130, 240], 150, False),
-        (ENDLESS, [130], 150, True),
-    ],
-)
-def test_a_known_position_is_where_the_work_is_split(whole, claims, position, splits):
-    work = tracker(whole, *claims)
-    expected = (OffsetRange(100, position), OffsetRange(position, whole.stop)) if splits else None
-    assert work.try_split_at(position) == expected
-    assert work.current_restriction() == (expected[0] if splits else whole)
-
-
 class SharesOnly(OffsetRestrictionTracker):
     """Says how work is split by share, and nothing of positions."""
 
@@ -249,14 +215,6 @@ class SharesOnly(OffsetRestrictionTracker):
 @pytest.mark.parametrize(("kind", "at"), [(OffsetRestrictionTracker, 170), (SharesOnly, 149)])
 def test_where_a_tracker_knows_no_positions_it_is_split_by_share(kind, at):
     assert split_near(kind(WHOLE), 170, 0.5) == (OffsetRange(100, at), OffsetRange(at, 200))
-
-
-def test_rows_that_share_a_key_stay_together():
-    reading = keys(b"a", b"m", b"b", b"b")
-    assert reading.try_split(0.0) == (ByteKeyRange(b"a", b"b\0"), ByteKeyRange(b"b\0", b"m"))
-    assert reading.try_claim(b"b")
-    reading.check_done()
-    assert not reading.try_claim(b"b\0")
 
 
 @pytest.mark.parametrize(
@@ -319,14 +277,16 @@ def test_what_is_there_by_now_is_shared_and_the_residual_goes_on_for_ever(end, c
     assert tail(Log(end), *claims).try_split(fraction) == (OffsetRange(0, at), OffsetRange(at, OFFSET_INFINITY))
 
 
-def test_what_grows_meanwhile_is_shared_too():
+def test_what_grows_meanwhile_is_shared_too_and_the_estimator_travels_with_the_tracker():
     log = Log(10)
     growing = tail(log, 9)
     log.end = 110
     assert growing.try_split(0.5).primary == OffsetRange(0, 59)
+    twin = pickle.loads(pickle.dumps(tail(Log(100), 10)))  # noqa: S301 - made here
+    assert twin.try_split(0.5).primary == OffsetRange(0, 55)
 
 
-def test_once_split_it_is_a_range_like_any_and_needs_no_estimate():
+def test_once_split_it_is_a_range_like_any_and_needs_no_estimate_as_a_bounded_range_never_does():
     log = Log(100)
     growing = tail(log, 10)
     assert not growing.is_bounded()
@@ -336,9 +296,6 @@ def test_once_split_it_is_a_range_like_any_and_needs_no_estimate():
     assert growing.try_split(0.5) == (OffsetRange(0, 32), OffsetRange(32, 55))
     assert growing.current_progress() == Progress(10, 22)
     assert log.asked == asked
-
-
-def test_a_bounded_range_never_asks():
     log = Log(100)
     bounded = tail(log, 10, stop=50)
     assert bounded.is_bounded()
@@ -346,7 +303,11 @@ def test_a_bounded_range_never_asks():
     assert log.asked == 0
 
 
-def test_tailing_ends_by_claiming_infinity():
+def test_at_the_end_of_what_is_there_the_rest_is_deferred_and_tailing_ends_by_claiming_infinity():
+    growing = tail(Log(100), 99)
+    growing.defer_remainder()
+    assert growing.deferred().residual == OffsetRange(100, OFFSET_INFINITY)
+    growing.check_done()
     growing = tail(Log(100), 99)
     with pytest.raises(WorkUnclaimed, match=r"\[100, "):
         growing.check_done()
@@ -354,13 +315,6 @@ def test_tailing_ends_by_claiming_infinity():
     growing.check_done()
     assert growing.is_bounded()
     assert growing.try_split(0) is None
-
-
-def test_at_the_end_of_what_is_there_the_rest_is_deferred():
-    growing = tail(Log(100), 99)
-    growing.defer_remainder()
-    assert growing.deferred().residual == OffsetRange(100, OFFSET_INFINITY)
-    growing.check_done()
 
 
 def test_a_split_while_the_end_is_estimated_wins():
@@ -388,11 +342,6 @@ def test_what_the_estimator_raises_leaves_the_range_as_it_was():
     growing = GrowableOffsetRestrictionTracker(OffsetRange(0, OFFSET_INFINITY), estimate)
     assert growing.try_split_at(7) == (OffsetRange(0, 7), OffsetRange(7, OFFSET_INFINITY)), "nor does a known position"
     assert growing.is_bounded()
-
-
-def test_the_estimator_travels_with_the_tracker():
-    twin = pickle.loads(pickle.dumps(tail(Log(100), 10)))  # noqa: S301 - made here
-    assert twin.try_split(0.5).primary == OffsetRange(0, 55)
 
 
 def test_an_unsplittable_restriction_is_tracked_and_never_split():

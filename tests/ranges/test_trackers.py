@@ -271,15 +271,12 @@ def test_split_points_are_counted_behind_the_current_one():
     assert found == [(0, 81), (0, 81), (1, 81), (1, 41), (2, 41), (3, 41), (3, 41)]
 
 
-def test_split_points_left_are_unknown_unless_the_reader_says():
+def test_split_points_left_are_unknown_unless_the_reader_says_who_may_ask_the_tracker_meanwhile():
     tracker = after(OffsetRangeTracker(100, 400), 120, 140)
     assert tracker.split_points() == SplitPoints(1, None)
     tracker.set_split_points_unclaimed_callback(lambda stop: None)
     assert tracker.split_points() == SplitPoints(1, None)
     assert (after(FLOATS(), 12).split_points(), after(GROUPS(), b"\5").split_points()) == (SplitPoints(0, None),) * 2
-
-
-def test_the_reader_may_ask_the_tracker_while_it_is_asked():
     tracker = after(OffsetRangeTracker(100, 400), 120)
     tracker.set_split_points_unclaimed_callback(lambda stop: stop - tracker.position_at_fraction(0.5))
     assert tracker.split_points() == SplitPoints(0, 151)
@@ -302,11 +299,8 @@ def test_a_run_is_granted_up_to_the_stop(shape, stop, granted):
     assert OffsetRangeTracker(100, stop).claim_many(shape([100, 107, 110, 113])) == granted
 
 
-def test_a_run_of_keys_is_granted_likewise():
+def test_runs_of_keys_and_of_numbers_that_need_not_be_made_are_granted_likewise():
     assert WORDS().claim_many([b"a", b"ab", b"ab", b"b", b"c", b"d"]) == 4
-
-
-def test_a_run_of_numbers_need_not_be_made():
     assert OffsetRangeTracker(0, 10**12).claim_many(range(0, 10**13, 7)) == -(-(10**12) // 7)
 
 
@@ -316,12 +310,9 @@ def test_positions_of_64_bits_are_exact(dtype):
     assert OffsetRangeTracker(0, top - 1).claim_many(np.array([top - 3, top - 2, top - 1], dtype=dtype)) == 2
 
 
-def test_an_empty_run_claims_nothing():
+def test_an_empty_run_claims_nothing_and_who_got_less_than_it_asked_for_is_done():
     tracker = OFFSETS()
     assert (tracker.claim_many([]), tracker.is_started(), tracker.claim_many([100])) == (0, False, 1)
-
-
-def test_who_got_less_than_it_asked_for_is_done():
     tracker = OFFSETS()
     assert tracker.claim_many([150, 199, 230]) == 2
     assert (tracker.try_split_at_position(199), tracker.fraction_consumed()) == (None, 1.0)
@@ -353,15 +344,12 @@ def test_a_run_that_would_lose_or_double_records_is_stopped(runs, fault, words):
             tracker.claim_many(run)
 
 
-def test_what_is_kept_of_an_array_is_plain():
+def test_what_is_kept_of_an_array_is_plain_and_floats_are_no_offsets():
     tracker = OFFSETS()
     tracker.claim_many(np.array([100, 150], dtype=np.uint8))
     assert "at 150" in repr(tracker)
     tracker.claim_many(np.array([160, 240], dtype=np.uint8))
     assert type(tracker.__getstate__()["_last"]) is int
-
-
-def test_floats_are_no_offsets():
     with pytest.raises(TypeError, match="integer"):
         OFFSETS().claim_many(np.array([100.0, 150.5]))
 

@@ -19,16 +19,13 @@ def at(minute):
     return datetime(2024, 5, 1, 12, minute, tzinfo=UTC)
 
 
-def test_records_in_order_move_the_watermark():
+def test_records_in_order_move_the_watermark_and_between_two_questions_the_last_counts():
     estimator = MonotonicWatermarkEstimator()
     told = [estimator.current_watermark()]
     for minute in (1, 5, 3, 9):
         estimator.observe_timestamp(at(minute))
         told.append(estimator.current_watermark())
     assert told == [None, at(1), at(5), at(5), at(9)]
-
-
-def test_between_two_questions_the_last_record_counts():
     estimator = MonotonicWatermarkEstimator()
     estimator.observe_timestamp(at(5))
     estimator.observe_timestamp(at(3))
@@ -51,7 +48,7 @@ def test_a_clock_moves_the_watermark_forward_only():
     assert [estimator.current_watermark() for _ in range(4)] == [at(4), at(5), at(5), at(6)]
 
 
-def test_a_reader_that_knows_sets_the_watermark():
+def test_a_reader_that_knows_sets_the_watermark_which_is_in_utc():
     estimator = ManualWatermarkEstimator()
     estimator.observe_timestamp(at(59))
     assert estimator.current_watermark() is None
@@ -61,6 +58,10 @@ def test_a_reader_that_knows_sets_the_watermark():
     with pytest.raises(WatermarkInvalid, match="already reached 2024-05-01T12:05:00"):
         estimator.set_watermark(at(4))
     assert estimator.current_watermark() == at(5)
+    estimator = ManualWatermarkEstimator()
+    estimator.set_watermark(datetime(2024, 5, 1, 14, 3, tzinfo=timezone(timedelta(hours=2))))
+    assert estimator.current_watermark() == at(3)
+    assert estimator.current_watermark().tzinfo is UTC
 
 
 @cases(
@@ -78,13 +79,6 @@ def test_a_reader_that_knows_sets_the_watermark():
 def test_a_watermark_is_an_aware_instant(use, instant, words):
     with pytest.raises(WatermarkInvalid, match=words):
         use(instant)
-
-
-def test_watermarks_are_in_utc():
-    estimator = ManualWatermarkEstimator()
-    estimator.set_watermark(datetime(2024, 5, 1, 14, 3, tzinfo=timezone(timedelta(hours=2))))
-    assert estimator.current_watermark() == at(3)
-    assert estimator.current_watermark().tzinfo is UTC
 
 
 @pytest.mark.parametrize("copied", [copy.copy, lambda estimator: pickle.loads(pickle.dumps(estimator))])  # noqa: S301

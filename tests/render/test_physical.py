@@ -4,22 +4,16 @@ from itertools import product
 
 import pytest
 
+from dagkit import OperatorContext, StatelessPartitioner
 from dagkit.render import physical
-from dagkit.render.picture import GroupKind, Role, WireKind
+from dagkit.render.picture import Role, WireKind
 from tests.render import samples
+
+WHY = "File-splitter is an input operator: it finds work on the driver"
 
 
 def heads(picture, stream):
     return {(tail.box, head.box): head for wire, tail, head in picture.edges() if wire.stream == stream}
-
-
-def test_a_stage_is_a_frame_with_its_level_slots_and_fused_operators_in_running_order():
-    picture, chain = physical(samples.line_filter_plan(count=4)), "Block-reader + Filter + Record-writer"
-    assert [(group.title, group.kind, group.notes) for group in picture.groups] == [
-        ("File-splitter", GroupKind.DRIVER, ("driver",)),
-        (chain, GroupKind.WORKERS, ("level 0", "4 slots")),
-    ]
-    assert [box.name for box in picture.members(chain)] == ["Block-reader", "Filter", "Record-writer"]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +30,7 @@ def test_lanes_of_a_parallel_chain_run_side_by_side_and_work_may_come_to_each():
     assert (head.kind, head.lines) == (WireKind.PARALLEL, ((0, 0), (1, 1), (2, 2)))
     head = heads(picture, "file-block metadata")["File-splitter", "Block-reader"]
     assert (head.kind, head.lines) == (WireKind.DRIVER, ((None, 0), (None, 1), (None, 2)))
-    assert (head.notes, head.why) == (("from the driver",), "input operators run in the driver")
+    assert (head.notes, head.why) == (("from the driver", "by key"), WHY)
 
 
 def test_each_of_n_partitions_shows_its_keys_and_has_a_unifier_that_reads_all_m():
@@ -51,8 +45,7 @@ def test_each_of_n_partitions_shows_its_keys_and_has_a_unifier_that_reads_all_m(
 
 
 def test_more_lines_than_an_eye_can_follow_become_one_with_its_counts():
-    picture = physical(samples.m_by_n_plan(6, 6))
-    head = next(head for wire, _, head in picture.edges() if wire.stream == "words")
+    head = next(head for wire, _, head in physical(samples.m_by_n_plan(6, 6)).edges() if wire.stream == "words")
     assert (head.lines, head.notes[-1]) == ((), "6 × 6")  # noqa: RUF001 - the sign that is shown
 
 
@@ -63,34 +56,29 @@ def test_a_cascade_merges_rank_by_rank():
     assert words["split", first.name].lines == ((0, 0), (1, 0), (2, 1), (3, 1))
     assert words[first.name, last.name].lines == ((0, None), (1, None))
     assert words[last.name, "count"].kind is WireKind.FUSED
-    assert (first.group, last.group) == (None, "count")
+    assert (first.group, last.group) == (None, "count + report")
 
 
 def test_what_a_delay_hands_on_is_drawn_as_a_way_back():
-    picture = physical(samples.loop_plan())
-    into, out = heads(picture, "counts")["count", "delay"], heads(picture, "counts so far")["delay", "count"]
+    picture = physical(samples.planned(samples.word_count(1), "Loop"))
+    into, out = (
+        heads(picture, "counts")["count", "last window"],
+        heads(picture, "counts so far")["last window", "count"],
+    )
     assert (into.kind, into.notes) == (WireKind.PLAIN, ("held back",))
     assert (out.kind, out.notes) == (WireKind.DELAYED, ("next window",))
 
 
 def test_a_large_plan_is_drawn_without_lanes():
-    plan = samples.line_filter_plan(2)
-    copies = [o.model_copy(update={"name": f"{o.name} {i}"}) for i in range(9) for o in plan.operators[1:]]
-    crowd = plan.model_copy(update={"operators": (*plan.operators, *copies), "streams": (), "cuts": ()})
-    stages = [s.model_copy(update={"operators": tuple(o.name for o in crowd.operators)}) for s in plan.stages[1:]]
-    picture = physical(crowd.model_copy(update={"stages": tuple(stages)}))
-    assert not any(box.lanes for box in picture.boxes)
+    dag = samples.layered(6, 5)
+    dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    assert {len(box.lanes) for box in physical(samples.planned(dag, "Crowd")).boxes} == {0}
 
 
 def test_a_unifier_that_alike_sinks_share_feeds_each_of_them():
-    plan = samples.cascade_plan()
-    other = samples.operator("other", "count", reads=["words"])
-    (words,) = plan.streams
-    stages = (plan.stages[0], samples.stage("count", "count", "other", level=1))
-    shared = words.model_copy(update={"sinks": (*words.sinks, samples.sink("other.words", words.sinks[0].routing))})
-    picture = physical(
-        plan.model_copy(update={"operators": (*plan.operators, other), "streams": (shared,), "stages": stages})
-    )
+    dag = samples.m_by_n(limit=2)
+    dag.stream("words").add_sink(dag.add_operator("other", samples.Total()).words)
+    picture = physical(samples.planned(dag, "Shared", {"split": 4}))
     last = [box.name for box in picture.boxes if box.role is Role.UNIFIER][-1]
     assert {head for tail, head in heads(picture, "words") if tail == last} == {"count", "other"}
 

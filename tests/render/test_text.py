@@ -66,19 +66,19 @@ def test_stages_unifiers_and_keys():
         ╭──     lines → lines (Line)
         │
         │   stage (level 0, 3 slots)
-        │   ● split ×3  (Split)
-        ╰─>     lines  (from the driver)
+        │   ● split ×3  (Split)  0: keys 0, 3; 1: key 1; 2: key 2
+        ╰─>     lines  (from the driver, by key)
         ╭──     words → words (Word, by key, shuffled)
         │
         │   stage (level 1, 3 slots)
         ╰─> ● merge ×3  (unifier of words)
         ╭──     unified
-        │   ● count ×3  (Count)  0: keys 0, 3; 1: key 1; 2: key 2
+        │   ● count ×3  (Total)  0: keys 0, 3; 1: key 1; 2: key 2
         ╰─>     words
-        ╭──     counts → counts (dict[str, int], unified, shuffled)
+        ╭──     counts → counts (dict[str, int], gathered, shuffled)
         │
         │   stage (level 2, 1 slot)
-        ╰─> ● sum  (unifier of counts)
+        ╰─> ● Sum  (unifier of counts)
         ╭──     unified
         │   ● report  (Report)
         ╰─>     counts
@@ -101,8 +101,7 @@ def test_every_operator_is_named_once_and_every_rail_ends_at_its_inlet_however_l
     for placement in dag.placements:
         assert len(re.findall(rf"● {re.escape(placement.name)}  ", shown)) == 1
         assert shown.count(placement.name) == 1
-    arrows = [line for line in shown.splitlines() if re.match(r"[^●a-z]*>", line)]
-    assert len(arrows) == 9 * (6 + 2)
+    assert len([line for line in shown.splitlines() if re.match(r"[^●a-z]*>", line)]) == 9 * (6 + 2)
 
 
 def test_without_room_for_rails_streams_are_reported_by_number(monkeypatch):

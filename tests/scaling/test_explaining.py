@@ -4,8 +4,7 @@ import pytest
 
 from dagkit import Backlog, Capacity
 from dagkit.scaling import ScalingInputs, ScalingSettings, decide
-from dagkit.scaling.explaining import sentence
-from dagkit.scaling.wording import amount
+from dagkit.scaling.policy import amount, sentence
 
 APEX, DRAIN = ScalingSettings(policy="apex"), ScalingSettings()
 MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dagkit.backends.spark.session_settings import spark_home
+from dagkit.backends.spark.session.session_settings import spark_home
 from tests.java import quick_java
 from tests.processes import running
 from tests.services.scripted import ScriptedServer

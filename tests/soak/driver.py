@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from dagkit import Config, Context, Dag, StreamingApplication
-from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.engine.record.run_events import Committed, RunEvent
 from dagkit.launching import Machine, launch
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
 

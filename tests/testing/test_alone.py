@@ -67,7 +67,7 @@ def test_callbacks_come_in_order():
     assert alone.sent() == []
 
 
-def test_outputs_are_connected_unless_set_otherwise():
+def test_outputs_are_connected_unless_set_otherwise_and_an_operator_that_cannot_run_says_why():
     alone = Alone(Telling())
     alone.send(1, to="other")
     assert alone.sent("unread") == ["connected: True"]
@@ -75,22 +75,22 @@ def test_outputs_are_connected_unless_set_otherwise():
     alone.send(1, to="other")
     with pytest.raises(KeyError):
         alone.sent("unread")
+    with pytest.raises(AssertionError, match="Telling cannot run: prefix: input should be a valid string"):
+        Alone(Telling(prefix=7))
+    with pytest.raises(TypeError, match=r"Twice is a class, not an operator: pass Twice\(…\)"):
+        Alone(Twice)
 
 
-def test_the_state_is_what_lasts_and_the_operator_that_was_given_is_left_alone():
+def test_the_state_is_what_lasts_the_operator_that_was_given_is_left_alone_and_keyed_state_knows_its_keys():
     given = Telling()
     alone = Alone(given)
     alone.send("a", to="input")
     again = alone.restarted()
     again.send("b", to="input")
     assert (again.state, given.count) == ({"count": 2}, 0)
-
-
-def test_for_an_operator_that_cannot_run_or_a_class_in_its_place_the_reason_is_given():
-    with pytest.raises(AssertionError, match="Telling cannot run: prefix: input should be a valid string"):
-        Alone(Telling(prefix=7))
-    with pytest.raises(TypeError, match=r"Twice is a class, not an operator: pass Twice\(…\)"):
-        Alone(Twice)
+    alone = Alone(Counting())
+    alone.send("a", "b", "a")
+    assert {json.loads(key): count for key, (count, _) in alone.state["seen"].items()} == {"a": 2, "b": 1}
 
 
 class Twice(RowOperator):
@@ -130,12 +130,6 @@ class Counting(Operator):
 
     def process(self, item: str) -> None:
         self.seen[item] += 1
-
-
-def test_keyed_state_knows_its_keys():
-    alone = Alone(Counting())
-    alone.send("a", "b", "a")
-    assert {json.loads(key): count for key, (count, _) in alone.state["seen"].items()} == {"a": 2, "b": 1}
 
 
 class Ticking(InputOperator):
@@ -269,12 +263,10 @@ def test_work_is_split_where_the_test_says(split_after, split_at):
     assert alone.sent() == list(range(expected if in_time else 10))
 
 
-def test_what_is_split_off_a_block_is_a_block():
+def test_what_is_split_off_a_block_is_a_block_and_work_that_is_left_unclaimed_is_an_error():
     block = Block(5, "somewhere", 10, 20, True)
     assert Alone(Numbers()).work(block, split_after=1, split_at=15) == Block(5, "somewhere", 15, 20, True)
 
-
-def test_work_that_is_left_unclaimed_is_an_error():
     class Lazy(Numbers):
         def process(self, element: Any, tracker: Any) -> Iterator[Batch[int]]:
             tracker.try_claim(0)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from tests.processes import run_program
 
 

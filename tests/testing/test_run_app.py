@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dagkit import Block, InputOperator, InputPort, KeyedState, Operator, OutputFiles, OutputPort
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Crashes, FakeClock, run_app
 from dagkit_operators import FileSplitterInput, LineReader, Record, RecordWriter
 
@@ -67,14 +67,11 @@ def test_items_files_and_state_are_returned():
     assert counted == {"to": 1, "be": 2, "or": 1}
 
 
-def test_a_crash_changes_nothing(crashes):
+def test_a_crash_changes_nothing_and_each_window_is_crashed_once(crashes):
     looks = {"Lines": ["to be", "or"]}, {"Lines": ["be"]}
     outputs, undisturbed = run_app(counting, *looks, crashes=crashes), run_app(counting, *looks)
     assert dict(outputs) == dict(undisturbed)
     assert outputs.files == undisturbed.files
-
-
-def test_each_window_is_crashed_once():
     crashes = Crashes(Point.STAGED)
     run_app(counting, {"Lines": ["a"]}, {"Lines": ["b"]}, crashes=crashes)
     assert crashes.windows == [1, 2, 3], "the last window drains the files"

@@ -13,7 +13,6 @@ from dagkit.ranges import (
     ClaimBeforeStart,
     OffsetRangeTracker,
     PositionUnmeasured,
-    Split,
     UnsplittableRangeTracker,
 )
 from dagkit.testing.split_checks import SplitsBroken, check_every_split
@@ -101,26 +100,15 @@ def test_a_source_that_keeps_the_contract_passes(source):
     assert proven.races == 2 * proven.records * proven.cuts
 
 
-def test_what_was_proven_reads_as_a_sentence():
+def test_what_was_proven_reads_as_a_sentence_and_positions_may_be_given():
     sentence = "2 records: 3 cuts beforehand, 4 splits granted and 5 refused while reading, "
     assert str(check_every_split(Lines(b"a\nb\n"))).startswith(sentence)
-
-
-def test_positions_may_be_given():
     assert check_every_split(Rows(), positions=[b"b", b"bee", b"bef", b"dog"]).cuts == 4
 
 
 class NeverSplits(Lines):
     def range_tracker(self, start, stop):
         return UnsplittableRangeTracker(super().range_tracker(start, stop))
-
-
-class NeverClaims(Lines):
-    def read(self, tracker):
-        at = self.first(tracker.start_position())
-        while at < tracker.stop_position():
-            yield self.text[at : self.end(at)]
-            at = self.end(at)
 
 
 class ClaimsOnce(Lines):
@@ -161,22 +149,6 @@ class BeginsTooEarly(Lines):
         return super().first(max(0, start - 1))
 
 
-class SplitsBehind(OffsetRangeTracker):
-    """Grants splits of what is consumed."""
-
-    def try_split_at_position(self, position):
-        with self._lock:
-            if self._last is None or not self._start < position < self._stop:
-                return None
-            split = Split(position, 0.5, self._stop)
-            self._stop = position
-            return split
-
-
-class SplitsWhatIsRead(Lines):
-    tracker = SplitsBehind
-
-
 class RefusesAndCuts(OffsetRangeTracker):
     """Says no to some splits, and stops there all the same."""
 
@@ -204,19 +176,6 @@ class ReadsBackwards(Lines):
         return iter(list(super().read(tracker))[::-1])
 
 
-class ForgetsOnRefusal(Lines):
-    """Drops the last line of a range that was not split, as one does who checks the stop in two places."""
-
-    def read(self, tracker):
-        held = None
-        for line in super().read(tracker):
-            if held is not None:
-                yield held
-            held = line
-        if held is not None and tracker.stop_position() == len(self.text):
-            yield held
-
-
 class GrowsMeanwhile(Lines):
     def read(self, tracker):
         yield from super().read(tracker)
@@ -227,16 +186,13 @@ class GrowsMeanwhile(Lines):
     ("source", "words"),
     [
         (NeverSplits(), r"never splits: it refused all 196 splits"),
-        (NeverClaims(), r"never splits: it refused all"),
         (ClaimsOnce(), r"split at 1 after 1 records: one too many b'\\n', b'or\\n', b'not to be\\n' and 2 more"),
         (IsOneBlock(), r"never splits in earnest: \d+ splits left nothing"),
         (BeginsTooLate(), r"cut at 6: lost b'\\n'"),
         (BeginsTooEarly(), r"cut at 1: one too many b'to be\\n'"),
-        (SplitsWhatIsRead(), r"split at 1 after 2 records: one too many"),
         (LosesWhatItKept(), r"split at 1 after 1 records, which was refused: lost b'\\n', b'or\\n'"),
         (SharesItsPlace(), r"split at \d+ after \d records: (lost|one too many) "),
         (ReadsBackwards(), r"cut at 1: the records come in another order"),
-        (ForgetsOnRefusal(), r"cut at 1: lost b'to be\\n'"),
         (GrowsMeanwhile(), r"read a second time: lost b'that is' and one too many b'that is\\n', b'more'"),
         (Lines(b""), r"no records, so nothing can be proven"),
     ],

@@ -11,15 +11,13 @@ import pytest
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.ranges import (
     OFFSET_INFINITY,
-    ClaimBeforeStart,
     OffsetRange,
     OffsetRestrictionTracker,
     PositionUnmeasured,
-    UnsplittableRestrictionTracker,
     WorkUnclaimed,
 )
 from dagkit.testing import SplitsBroken, check_every_split_of
-from dagkit_operators import FixedLengthReader, LineReader
+from dagkit_operators import LineReader
 
 
 class Count(SplittableOperator[int]):
@@ -102,30 +100,10 @@ def test_reading_lines_can_be_split_at_every_byte(properties, chunk_size, tmp_pa
     assert proven.cuts == len(TEXT) - 1
 
 
-def test_records_of_one_length_are_split_between_two(tmp_path):
-    proven = check_every_split_of(FixedLengthReader(length=4, chunk_size=8), block_of(tmp_path, bytes(range(18))))
-    assert (proven.records, proven.cuts) == (5, 4)
-
-
 def block_of(folder: Path, content: bytes) -> Block:
     path = folder / "file"
     path.write_bytes(content)
     return Block(0, str(path), 0, len(content), True, "", {"length": len(content)})
-
-
-def reads_all_at_once(self, element, tracker):
-    whole = tracker.current_restriction()
-    for number in range(tracker.claim_many(range(whole.start, whole.stop))):
-        yield whole.start + number
-    tracker.try_claim(whole.stop)
-
-
-def lies_about_its_start(self, element, tracker):
-    """Begins with the whole, whatever it was given, and claims only what it was given."""
-    start, number = tracker.current_restriction().start, 0
-    while number < start or tracker.try_claim(number):
-        yield number
-        number += 1
 
 
 def begins_too_late(self, element, tracker):
@@ -134,41 +112,6 @@ def begins_too_late(self, element, tracker):
     number += number > 0
     while tracker.try_claim(number):
         yield number
-        number += 1
-
-
-def begins_before_its_start(self, element, tracker):
-    number = tracker.current_restriction().start // 2
-    while tracker.try_claim(number):
-        yield number
-        number += 1
-
-
-def drops_residuals(self, element, tracker):
-    """Works through an element from its beginning only."""
-    given = tracker.current_restriction()
-    for number in range(given.start, element + 1):
-        if not tracker.try_claim(number):
-            return
-        if given.start == 0:
-            yield number
-
-
-def doubles_records(self, element, tracker):
-    number, granted = tracker.current_restriction().start, True
-    while granted:
-        granted = tracker.try_claim(number)
-        if number < element:
-            yield number
-        number += 1
-
-
-def drops_what_it_held(self, element, tracker):
-    """Holds one number back, and forgets it where the end is not the end that it knows."""
-    number = tracker.current_restriction().start
-    while tracker.try_claim(number):
-        if number + 1 == element or tracker.current_restriction().stop == element:
-            yield number
         number += 1
 
 
@@ -187,16 +130,6 @@ def returns_early(self, element, tracker):
         number += 1
 
 
-SHARED = {"at": 0}
-
-
-def shares_its_place(self, element, tracker):
-    SHARED["at"] = tracker.current_restriction().start
-    while tracker.try_claim(SHARED["at"]):
-        SHARED["at"] += 1
-        yield SHARED["at"] - 1
-
-
 def sends_all_at_once(self, element, tracker):
     for number in Count.process(self, element, tracker):
         self.numbers.emit(number)
@@ -205,11 +138,6 @@ def sends_all_at_once(self, element, tracker):
 def goes_round(self, element, tracker):
     tracker.defer_remainder()
     yield from ()
-
-
-class NeverSplits(Count):
-    def tracker(self, element, restriction):
-        return UnsplittableRestrictionTracker(OffsetRestrictionTracker(restriction))
 
 
 class GivesAwayTwice(OffsetRestrictionTracker):
@@ -245,24 +173,17 @@ class LosesWhatItGivesAway(Count):
 @pytest.mark.parametrize(
     ("operator", "fault", "words"),
     [
-        (NeverSplits(), SplitsBroken, "never splits: it refused all 143 splits"),
-        (reads_all_at_once, SplitsBroken, "never splits: it refused all 143 splits"),
-        (lies_about_its_start, SplitsBroken, "cut at 1: one too many 0"),
         (begins_too_late, SplitsBroken, "cut at 1: lost 1"),
-        (begins_before_its_start, ClaimBeforeStart, "claimed 0, before the range's start 1"),
-        (drops_residuals, SplitsBroken, "cut at 1: lost 1, 2, 3 and 8 more"),
-        (doubles_records, SplitsBroken, "cut at 1: one too many 1"),
-        (drops_what_it_held, SplitsBroken, "cut at 1: lost 0"),
         (ignores_refusals, SplitsBroken, "split at 1 after 1 records: one too many 1, 2, 3 and 8 more"),
         (returns_early, WorkUnclaimed, r"\[11, 12\) was never claimed"),
         (GivesAwayWhatItKeeps(), SplitsBroken, "split at 1 after 1 records: one too many 0"),
         (LosesWhatItGivesAway(), SplitsBroken, "split at 1 after 1 records: lost 1"),
-        (shares_its_place, SplitsBroken, r"split at \d+ after \d+ records: (lost|one too many) "),
         (sends_all_at_once, SplitsBroken, "sends_all_at_once.process sends all at once; let it yield"),
         (goes_round, SplitsBroken, r"OffsetRange\(0, 12\) was deferred as a whole"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Count) else getattr(value, "__name__", ""),
 )
 def test_work_that_cannot_be_split_is_named(operator, fault, words):
+    """See also test_split_checks.py: the check of an operator is that of a source."""
     with pytest.raises(fault, match=words):
         check_every_split_of(operator if isinstance(operator, Count) else count_by(operator), 12)

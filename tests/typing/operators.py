@@ -1,6 +1,7 @@
 """Operators: their fields are the keywords of their constructors. Metrics: a field has the type that it begins with."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pydantic import Field, PositiveInt
 
@@ -19,6 +20,7 @@ from dagkit import (
     auto_metric,
     avg,
 )
+from dagkit_operators import FileSplitterInput, Items, PartWriter
 
 
 class Line: ...
@@ -120,3 +122,13 @@ Parse().called.upper()
 Parse().rejected.bit_length()
 Parse().rejected.upper()  # error: attr-defined
 auto_metric(object())  # error: call-overload
+
+# The first argument is the main property.
+Items(["a"]).output.emit("b")
+Items(["a"]).output.emit(1)  # error: arg-type
+FileSplitterInput("in")
+FileSplitterInput(["in", Path("more")], block_size=1 << 20)
+FileSplitterInput(3)  # error: arg-type
+PartWriter[str]("out")
+PartWriter[str](3)  # error: arg-type
+PartWriter[str]("out", 3)  # error: misc or call-arg

@@ -9,11 +9,20 @@ from typing import Any
 
 import pytest
 
-from dagkit.machine import Machine
-from dagkit.warm.circumstances import Circumstances
-from dagkit.warm.handing_over import Declined, connected, hand_over
-from dagkit.warm.messages import is_of_this_user, receive, send
-from dagkit.warm.place import ServeFailed, listening, log_path, open_log, private_folder, socket_path
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.circumstances import Circumstances
+from dagkit.runs.warm.handing_over import Declined, connected, hand_over
+from dagkit.runs.warm.place import (
+    ServeFailed,
+    is_of_this_user,
+    listening,
+    log_path,
+    open_log,
+    private_folder,
+    receive,
+    send,
+    socket_path,
+)
 from tests.patience import join
 from tests.processes import run_program
 
@@ -101,8 +110,8 @@ def test_what_differs_is_named(tmp_path, monkeypatch):
 
 def test_the_mask_of_new_files_is_a_circumstance():
     code = (
-        "import os; os.umask({}); from dagkit.machine import Machine\n"
-        "from dagkit.warm.circumstances import Circumstances\n"
+        "import os; os.umask({}); from dagkit.runs.machine import Machine\n"
+        "from dagkit.runs.warm.circumstances import Circumstances\n"
         "print(Circumstances.here(Machine()).settings['umask'])"
     )
     assert [run_program([sys.executable, "-c", code.format(mask)]).stdout for mask in (0o22, 0o77)] == ["18\n", "63\n"]

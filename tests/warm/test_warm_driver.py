@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.warm.place import socket_path
+from dagkit.runs.warm.place import socket_path
 from tests.patience import PATIENT, within
 from tests.processes import await_end, next_line
 
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.slow
 DRIVER = """
 import os, sys
 import imported_by_the_driver
-from dagkit.machine import Machine
-from dagkit.warm.messages import receive, send
-from dagkit.warm.warm_driver import WarmDriver
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.place import receive, send
+from dagkit.runs.warm.warm_driver import WarmDriver
 
 def keep(connection):
     send(connection, {"java": os.getpid()})
@@ -44,8 +44,8 @@ WarmDriver(Machine(), keep, run, float(sys.argv[1])).serve(lambda status: print(
 
 CLIENT = """
 import sys
-from dagkit.machine import Machine
-from dagkit.warm.handing_over import Declined, hand_over
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.handing_over import Declined, hand_over
 
 ended = hand_over(Machine(cores=int(sys.argv[2]) if len(sys.argv) > 2 else None), "dagkit")
 if isinstance(ended, Declined):
@@ -54,8 +54,8 @@ sys.exit(ended)
 """
 
 NO_ANSWER = """
-from dagkit.warm.messages import receive
-from dagkit.warm.place import listening
+from dagkit.runs.warm.place import receive
+from dagkit.runs.warm.place import listening
 
 with listening() as (listener, _):
     print("listens", flush=True)
@@ -210,7 +210,7 @@ SLOW = DRIVER.replace('send(connection, {"java"', 'open("go").read(); send(conne
 
 ASK = """
 import sys
-from dagkit.warm.handing_over import asked
+from dagkit.runs.warm.handing_over import asked
 
 while (answer := asked(sys.argv[1])) is None:
     pass
@@ -282,7 +282,7 @@ def test_a_driver_survives_a_message_that_it_does_not_understand(folder, sent):
 
 @pytest.mark.trial
 def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder):
-    patient = "from dagkit.warm import handing_over\nhanding_over._ANSWERS_WITHIN_SECONDS = 600\n"
+    patient = "from dagkit.runs.warm import handing_over\nhanding_over._ANSWERS_WITHIN_SECONDS = 600\n"
     # a run of the tests in the background of a shell ignores interrupts, and so would its child
     patient += "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     (folder.path / "client.py").write_text(patient + CLIENT)

@@ -17,11 +17,11 @@ from contextlib import suppress
 from types import FrameType
 from typing import IO, NoReturn
 
-from dagkit.engine.aside.watchdog import deaths_reported_to
-from dagkit.engine.failures import WorkerDied
+from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
+from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
-from dagkit.forks import only_here
+from dagkit.ground.forks import only_here
 
 _FORKING = threading.Lock()
 """Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
@@ -143,5 +143,7 @@ def _ended(window_id: int, status: int, last_words: str) -> str:
     """How a child ended, with what it wrote at its end."""
     code = os.waitstatus_to_exitcode(status)
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
+    if code == -signal.SIGALRM:
+        how = "since it made no progress in time"
     lines = last_words.rstrip()
     return f"the process of window {window_id} ended {how}{': ' if lines else ''}{lines}"

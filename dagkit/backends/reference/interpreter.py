@@ -25,23 +25,23 @@ from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.aside.tracing import Trace
-from dagkit.engine.aside.watchdog import ended_without_progress
-from dagkit.engine.board.handover import SlotStanding
-from dagkit.engine.delivery.entries import serve_outputs
-from dagkit.engine.entrances import code_of, noting_item, operator_of
-from dagkit.engine.failures import WindowAbandoned, failure_of, spot_of
+from dagkit.engine.files.entries import serve_outputs
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging
-from dagkit.engine.operator_output import captured
+from dagkit.engine.program.entrances import code_of, noting_item, operator_of
+from dagkit.engine.program.failures import WindowAbandoned, failure_of, spot_of
 from dagkit.engine.program.lower import keying_of, numbered, program_of
+from dagkit.engine.program.masking import masked_output
+from dagkit.engine.program.operator_output import captured
 from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.elements import Elements, elements_of
+from dagkit.engine.work.handover import SlotStanding
 from dagkit.engine.worker.instances import saved
-from dagkit.engine.worker.logged import output_of
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, Sample, WindowTask
 from dagkit.engine.worker.sliding import Panes, slider_name
+from dagkit.engine.worker.tracing import Trace
+from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.ranges import aware
@@ -86,7 +86,7 @@ class ReferenceBackend:
         """Run one window in the thread of the caller, or in a child process if it may end its process."""
         board = None if self._board is None else self._board()
         window = _Window(self.fused, self.program, task, board, self._closed)
-        if not task.isolated:
+        if not task.attempt.isolated:
             answer = window.run(self.order)
             if self.watch is not None:
                 window.show(self.watch)
@@ -132,14 +132,14 @@ class _Window:
         """The outputs that a stream is connected to."""
 
     def run(self, order: Iterable[str]) -> Answer:
-        self.trace = Trace.into(self.task.traces, "window")
+        self.trace = Trace.into(self.task.attempt.traces, "window")
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
         for name in workers:
             self.live[name] = [self._started(name, index) for index in range(len(self.program.operators[name]))]
         try:
             for name in workers:
                 for index, partition in enumerate(self.live[name]):
-                    with ended_without_progress(self.task.timeout_millis, partition.progress):
+                    with ended_without_progress(self.task.attempt.timeout_millis, partition.progress):
                         self._guarded(name, index, partition)
             if self.trace is not None:
                 self.trace.end(failed=False)
@@ -160,7 +160,7 @@ class _Window:
         configured = self.program.operators[name][index]
         led = [port for port in output_ports(type(configured)) if (name, port) in self.led]
         stages = output_files(type(configured)) or external_outputs(type(configured))
-        place = self.task.staging if stages else None
+        place = self.task.attempt.staging if stages else None
         staging = None if place is None else Staging(place, index)
         types = self.program.types.get(name)
         partition = OnePartition.started(
@@ -171,11 +171,12 @@ class _Window:
 
     def _guarded(self, name: str, index: int, partition: OnePartition) -> None:
         """Run one partition. A failure of its code, or of a unifier before it, names its operator."""
-        partition.began = datetime.now(UTC)
+        partition.outcome.began = datetime.now(UTC)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         try:
             names = {id(partition.operator): name}
-            with captured(output_of(self.task, self.program, names, takes_records=False)):
+            task = self.task
+            with captured(masked_output(task.launch.log, self.program, task.window_id, names, takes_records=False)):
                 self._run(self.fused.graph.by_name[name], index, partition)
         except WindowAbandoned:
             partition.abandon(self.task.window_id)
@@ -197,8 +198,8 @@ class _Window:
             reading = partition.reading if failed == name else None
             aside = None if reading is None else reading.elements.set_aside_for(reading.item, error)
             raise failure_of(error, failed, window_id, index, spot=spot, instance=instance, aside=aside) from error
-        partition.millis = (time.monotonic() - began) * 1000
-        partition.cpu_nanos = time.thread_time_ns() - cpu_nanos
+        partition.outcome.millis = (time.monotonic() - began) * 1000
+        partition.outcome.cpu_nanos = time.thread_time_ns() - cpu_nanos
 
     def _run(self, node: Node, index: int, partition: OnePartition) -> None:
         operator, window_id = partition.operator, self.task.window_id
@@ -213,13 +214,13 @@ class _Window:
                 operator.drained()
             if window_id % count == 0:
                 operator.end_window()
-            partition.metrics = metrics_of(operator)
+            partition.outcome.metrics = metrics_of(operator)
             if operator.estimates_watermark and (watermark := operator.current_watermark()) is not None:
-                partition.watermark = aware(watermark)
+                partition.outcome.watermark = aware(watermark)
             operator.before_checkpoint(window_id)
         partition.end()
         for port in node.output_ports:
-            partition.emitted.setdefault(port, len(partition.sent[port]))
+            partition.outcome.emitted.setdefault(port, len(partition.sent[port]))
             self._slide(node.name, port, index, partition)
 
     def _take(self, node: Node, index: int, partition: OnePartition) -> None:
@@ -231,7 +232,7 @@ class _Window:
                 self._hold(node.name, index, partition)
             elif elements is None or elements.into != f"{node.name}.{port}":
                 items = self._arriving(node, port, index)
-                partition.taken[port] = len(items)
+                partition.outcome.taken[port] = len(items)
                 partition.take(port, items, keying_of(node, port))
         if elements is not None:
             self._read(node, index, partition, elements)
@@ -256,18 +257,18 @@ class _Window:
         for each in partition.sent[port]:
             panes.add(each.item)
         partition.sent[port] = [Placed(item) for item in panes.turn(self.task.window_id)]
-        partition.panes[slider_name(name, port)] = panes.saved()
+        partition.outcome.panes[slider_name(name, port)] = panes.saved()
 
     def _read(self, node: Node, index: int, partition: OnePartition, elements: Elements) -> None:
-        board = self.board if elements.into in self.task.movable else None
-        partition.reading = PlainReading(elements, index, self.task, partition.staging, board, self.trace)
+        board = self.board if elements.into in self.task.attempt.movable else None
+        partition.reading = PlainReading(elements, index, self.task, partition.staging, board=board, trace=self.trace)
         arrived = [each.item for each in self._arriving(node, elements.into.port, index)]
         partition.reading.work(self.task.work.get((self.program.stage_of[node.name].level, index), ()), arrived)
 
     def _hold(self, name: str, index: int, partition: OnePartition) -> None:
         """Route the items of a delay to their partitions; they arrive in the next window."""
         items = self._arriving(self.fused.graph.by_name[name], "input", index)
-        partition.taken["input"] = partition.emitted["output"] = len(items)
+        partition.outcome.taken["input"] = partition.outcome.emitted["output"] = len(items)
         for wires in self.into.values():
             for number, wire in wires:
                 if wire.source.node == name:
@@ -304,10 +305,8 @@ class _Window:
             name,
             index,
             task.window_id,
-            task.home,
-            application_path=task.application_path,
+            task.launch,
             seen=task.seen.get(name),
-            launched=task.launched,
             began=task.began,
         )
 
@@ -347,21 +346,14 @@ class _Window:
                 yield Report(
                     level=level,
                     slot=slot,
-                    state={**({name: state} if state else {}), **partition.panes},
+                    state={**({name: state} if state else {}), **partition.outcome.panes},
                     parts=() if partition.staging is None else tuple(partition.staging.parts()),
-                    left=() if reading is None else tuple(reading.left),
-                    put_off={} if reading is None else reading.put_off,
-                    records={} if reading is None else {reading.elements.into: reading.recorder.record()},
-                    positions=0 if reading is None else reading.positions,
-                    work=0.0 if reading is None else reading.worked,
-                    busy_millis=partition.millis,
-                    reached=_reached(reading),
-                    estimated={} if partition.watermark is None else {name: partition.watermark},
+                    done={} if reading is None else {reading.elements.into: reading.done},
+                    busy_millis=partition.outcome.millis,
+                    estimated={} if partition.outcome.watermark is None else {name: partition.outcome.watermark},
                     finalizers=tuple(partition.finalizer.written),
                     figures={name: self._figures(name, partition)},
-                    gave=() if reading is None else tuple(reading.gave),
-                    took=() if reading is None else tuple(reading.took),
-                    began=partition.began,
+                    began=partition.outcome.began,
                     samples=tuple(self._samples(name, slot, partition)),
                 )
 
@@ -373,17 +365,11 @@ class _Window:
                     yield tap.sample(slot, placed.item, spot_of(placed.origin.element, placed.origin.offset).place)
 
     def _figures(self, name: str, partition: OnePartition) -> Figures:
-        stage, reading = self.program.stage_of[name], partition.reading
-        taken = {port: count for port, count in partition.taken.items() if (name, port) in self.program.fed}
-        begun = {(name, port) for port in partition.emitted} & {*stage.links, *stage.targets}
-        sent = {port: count for port, count in partition.emitted.items() if (name, port) in begun}
+        stage, reading, outcome = self.program.stage_of[name], partition.reading, partition.outcome
+        taken = {port: count for port, count in outcome.taken.items() if (name, port) in self.program.fed}
+        begun = {(name, port) for port in outcome.emitted} & {*stage.links, *stage.targets}
+        sent = {port: count for port, count in outcome.emitted.items() if (name, port) in begun}
         if reading is not None:
-            taken[work_port(reading.operator)] = reading.begun
-        read = 0 if reading is None else reading.positions
-        stretches = () if reading is None else tuple(reading.stretches)
-        underway = () if reading is None else tuple(reading.underway)
-        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics, stretches, underway)
-
-
-def _reached(reading: PlainReading | None) -> dict[str, dict[str, datetime]]:
-    return {reading.elements.into: reading.reached} if reading is not None and reading.reached else {}
+            taken[work_port(reading.operator)] = reading.done.begun
+        read, underway = (0, ()) if reading is None else (reading.done.positions, tuple(reading.done.underway))
+        return Figures(taken, sent, read, outcome.cpu_nanos, outcome.millis, outcome.metrics, underway)

@@ -16,13 +16,13 @@ from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.backends.reference.plain_reading import PlainReading
-from dagkit.engine.aside.tracing import Trace, TracedPlace
-from dagkit.engine.entrances import code_of, failing_among, note
-from dagkit.engine.failures import WindowAbandoned
 from dagkit.engine.files.staging import Staging
+from dagkit.engine.program.entrances import code_of, failing_among, note
+from dagkit.engine.program.failures import WindowAbandoned
 from dagkit.engine.program.program import Keying
-from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live
+from dagkit.engine.worker.lifecycle import ReportedFinalizer
+from dagkit.engine.worker.tracing import Trace, TracedPlace
 from dagkit.errors import RunFailure
 from dagkit.ranges import Progress
 from dagkit.schema import Bindings
@@ -61,6 +61,25 @@ class Placed(NamedTuple):
 
 
 @dataclass
+class Outcome:
+    """What one partition did in one window, counted and measured."""
+
+    began: datetime | None = None
+    millis: float = 0.0
+    cpu_nanos: int = 0
+    moves: int = 0
+    """How often it turned to another item."""
+    taken: dict[str, int] = field(default_factory=dict)
+    """The number of received items, by input port."""
+    emitted: dict[str, int] = field(default_factory=dict)
+    """The number of sent items, by connected output port, before sliding windows."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    watermark: datetime | None = None
+    """The watermark that it estimated, if it is not splittable."""
+    panes: dict[str, SavedState] = field(default_factory=dict)
+
+
+@dataclass
 class OnePartition:
     """One live instance in one window."""
 
@@ -75,20 +94,8 @@ class OnePartition:
     reading: PlainReading | None = None
     taking: Origin = UNKNOWN
     """The origin of the item that it processes, if another operator sent the item."""
-    began: datetime | None = None
-    millis: float = 0.0
-    cpu_nanos: int = 0
-    taken: dict[str, int] = field(default_factory=dict)
-    """The number of received items, by input port."""
-    emitted: dict[str, int] = field(default_factory=dict)
-    """The number of sent items, by connected output port, before sliding windows."""
-    metrics: dict[str, Any] = field(default_factory=dict)
-    watermark: datetime | None = None
-    """The watermark that it estimated, if it is not splittable."""
+    outcome: Outcome = field(default_factory=Outcome)
     finalizer: ReportedFinalizer = field(default_factory=ReportedFinalizer)
-    panes: dict[str, SavedState] = field(default_factory=dict)
-    moves: int = 0
-    """How often it turned to another item."""
     trace: Trace | None = None
     """Where it notes what it processes; None if the attempt is not traced."""
     closed: Event = field(default_factory=Event)
@@ -148,15 +155,15 @@ class OnePartition:
         """The origin of the items that it sends now."""
         if self.reading is None:
             return self.taking
-        return Origin(self.reading.order, self.reading.element, place=self.reading.place)
+        return Origin(self.reading.now.order, self.reading.now.element, place=self.reading.place)
 
     def _item_origin(self) -> tuple[Any, int | None]:
         return self.origin.element, self.origin.offset
 
     def progress(self) -> tuple[int, int, Progress | None]:
         """A value that changes while items are processed; called by another thread."""
-        rows, position = (0, None) if self.reading is None else (self.reading.begun, self.reading.progress())
-        return self.moves + rows, sum(map(len, self.sent.values())), position
+        rows, position = (0, None) if self.reading is None else (self.reading.done.begun, self.reading.progress())
+        return self.outcome.moves + rows, sum(map(len, self.sent.values())), position
 
     # ---- its life
 
@@ -212,7 +219,7 @@ class OnePartition:
         self._at(UNKNOWN)
 
     def _take_batch(self, together: Sequence[Placed], by_batch: Callable[[Any], None]) -> None:
-        """Deliver a batch. If that fails, deliver each item again alone, to find the item that fails."""
+        """Deliver a batch. If that fails, deliver parts of it again, to find the item that fails."""
 
         def hand_on(these: Sequence[Placed]) -> None:
             for state in self._keyed():
@@ -230,7 +237,7 @@ class OnePartition:
             if isinstance(error, RunFailure) and not error.caused_by_author:  # dagkit failed, whatever the record is
                 note(error, self.name)
                 raise
-            failing = failing_among(len(together), lambda index: hand_on(together[index : index + 1]), error)
+            failing = failing_among(len(together), lambda part: hand_on(together[part]), error)
             if failing is None:
                 note(error, self.name)
             else:
@@ -251,7 +258,7 @@ class OnePartition:
     def _at(self, origin: Origin) -> None:
         self._end_if_abandoned()
         self.taking = origin
-        self.moves += 1
+        self.outcome.moves += 1
         if self.trace is not None:
             self.trace.note(_place_of(origin))
         if self.staging is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dagkit.engine.board.handover import Handover
+from dagkit.engine.work.handover import Handover
 
 
 @dataclass

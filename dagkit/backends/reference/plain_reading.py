@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Event, Lock, Thread
 from typing import Any
@@ -19,16 +19,15 @@ from dagkit.api.operators import sending
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
 from dagkit.backends.reference.plain_board import PlainBoard
-from dagkit.engine.aside.tracing import Trace, TracedPlace, TracedReading
-from dagkit.engine.board.handover import Handover
-from dagkit.engine.entrances import code_of
-from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.files.staging import Staging
+from dagkit.engine.program.entrances import code_of
+from dagkit.engine.program.failures import Failure, OperatorFailed
 from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.handover import Handover
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.record import Recorder
-from dagkit.engine.work.split import ItemEnd
-from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
+from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask, WorkDone
+from dagkit.engine.worker.tracing import Trace, TracedPlace, TracedReading
 from dagkit.ranges import Deferred, Progress, RestrictionTracker, WorkUnclaimed
 from dagkit.ranges.restriction import fail_claims
 from dagkit.schema.batch import Batch
@@ -37,61 +36,54 @@ LOOKS_AGAIN_SECONDS = 0.005
 """How soon the second thread checks again if the operator had claimed nothing yet."""
 
 
-@dataclass
+@dataclass(slots=True)
+class _Present:
+    """The element that a partition processes."""
+
+    element: Any = None
+    """None between two elements."""
+    order: int = 0
+    """The start of the element in its source, if it is a stretch of a source."""
+    rows: int = 0
+    """How many items were sent for it."""
+    item: WorkItem | None = None
+    """Its item, without what was handed over."""
+    tracker: RestrictionTracker[Any, Any] | None = None
+    ends: float | None = None
+    """The time at which its rest is split off; None: never."""
+    taken: Any = None
+    """The range that was split off."""
+    failure: Exception | None = None
+    """The error of the tracker in a split by the second thread."""
+
+
 class PlainReading:
     """The work of one partition of a splittable operator in one window, and its results."""
 
-    elements: Elements
-    slot: int
-    task: WindowTask
-    staging: Staging | None
-    board: PlainBoard | None = None
-    """Where work is handed over; None if the work of this input is not."""
-    trace: Trace | None = None
-    """Where it notes what it processes; None if the attempt is not traced."""
-    left: list[WorkItem] = field(default_factory=list)
-    """The work that was not done: rests of elements, and whole ones."""
-    put_off: dict[ItemEnd, Deferred[Any]] = field(default_factory=dict)
-    """Deferred work, keyed by the end of its range."""
-    underway: list[WorkProgress] = field(default_factory=list)
-    """The progress in the items that have a rest."""
-    positions: int = 0
-    """How many positions were read."""
-    worked: float = 0.0
-    """The amount of work done, in the unit of the operator."""
-    begun: int = 0
-    """How many elements, or parts of elements, were begun."""
-    reached: dict[str, datetime] = field(default_factory=dict)
-    """The latest watermark, by source."""
-    stretches: list[Stretch] = field(default_factory=list)
-    element: Any = None
-    """The element that is processed; None between two elements."""
-    order: int = 0
-    """The start of that element in its source, if it is a stretch of a source."""
-    rows: int = 0
-    """How many items were sent for that element."""
-    gave: list[Handover] = field(default_factory=list)
-    took: list[str] = field(default_factory=list)
-    """The tokens of the handovers that it took."""
-    recorder: Recorder = field(init=False)
-    """The work that was found and done, for the ledger."""
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        elements: Elements,
+        slot: int,
+        task: WindowTask,
+        staging: Staging | None,
+        *,
+        board: PlainBoard | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        """Take the board where work is handed over, if it is, and the trace of a traced attempt."""
+        self.elements = elements
+        self.slot = slot
+        self.task = task
+        self.staging = staging
+        self.board = board
+        self.done = WorkDone()
         self.recorder = Recorder(reads=self.operator.reads_positions)
+        self.now = _Present()
         self._began = time.monotonic()
-        self._ends: float | None = None
-        """The time at which the rest of the element is split off; None: never."""
-        self._tracker: RestrictionTracker[Any, Any] | None = None
-        self._taken: Any = None
-        """The range that was split off the element."""
-        self._failure: Exception | None = None
-        """The error of the tracker in a split by the second thread."""
-        self._traced = None if self.trace is None else TracedReading(self.trace)
+        self._traced = None if trace is None else TracedReading(trace)
         self._splitting = Lock()
         self._waiting: deque[WorkItem] = deque()
         """The work that is not begun."""
-        self._each: WorkItem | None = None
-        """The item that is processed, without what was handed over."""
 
     @property
     def operator(self) -> SplittableOperator[Any, Any]:
@@ -101,17 +93,18 @@ class PlainReading:
         """Process the allocated work, and the elements that other operators sent in this window."""
         new = [part for number, one in enumerate(arrived) for part in self._parts(one, number)]
         mine = [each for each in given if each.into == self.elements.into]
-        if self.task.leaves is Leaving.NOTHING:
+        attempt = self.task.attempt
+        if attempt.leaves is Leaving.NOTHING:
             mine += new
         else:
-            self.left += new
-        if self.task.leaves is Leaving.ALL:
-            self.left += mine
+            self.done.left += new
+        if attempt.leaves is Leaving.ALL:
+            self.done.left += mine
             mine = []
-        mine, left = parted(mine, self.task.without_work)
-        self.left += left
-        self.left += [each for each in mine if (each.into, each.source) in self.task.without]
-        mine = [each for each in mine if (each.into, each.source) not in self.task.without]
+        mine, left = parted(mine, attempt.without_work)
+        self.done.left += left
+        self.done.left += [each for each in mine if (each.into, each.source) in attempt.without]
+        mine = [each for each in mine if (each.into, each.source) not in attempt.without]
         bounded = sorted((each for each in mine if each.has_end), key=lambda each: (each.number, each.start))
         endless = sorted(
             (each for each in mine if not each.has_end), key=lambda each: (each.turn, each.number, each.start)
@@ -120,10 +113,11 @@ class PlainReading:
         until = None if lasts is None else time.monotonic() + lasts / 1000
         self._waiting.extend([*bounded, *endless])
         while (each := self._next()) is not None:
-            if self.begun and _is_over(until):
-                self.left.append(each)
+            if self.done.begun and _is_over(until):
+                self.done.left.append(each)
             else:
                 self._work_on(each, _turn_of(until, 1 if each.has_end else 1 + len(self._waiting)))
+        self.done.record = self.recorder.record()
 
     @property
     def place(self) -> TracedPlace | None:
@@ -133,13 +127,13 @@ class PlainReading:
     @property
     def item(self) -> WorkItem | None:
         """The item that is processed; None between two items."""
-        return None if self.element is None else self._each
+        return None if self.now.element is None else self.now.item
 
     def _next(self) -> WorkItem | None:
         """The next item, if need be one that an earlier partition gave."""
         handover = None if self._waiting or self.board is None else self.board.taken(self.elements.into)
         if handover is not None:
-            self.took.append(handover.token)
+            self.done.took.append(handover.token)
             self._waiting.extend(handover.work)
         return self._waiting.popleft() if self._waiting else None
 
@@ -154,39 +148,40 @@ class PlainReading:
             for each in work:
                 self.recorder.hand_over(each)
             self._offer(work, None)
-        elif self._each is not None and self._each.has_end:
-            self._halve(self._each)
+        elif self.now.item is not None and self.now.item.has_end:
+            self._halve(self.now.item)
 
     def _halve(self, each: WorkItem) -> None:
         with self._splitting:
-            tracker = self._tracker
-            if tracker is None or self._taken is not None or not tracker.is_started():
+            now = self.now
+            if now.tracker is None or now.taken is not None or not now.tracker.is_started():
                 return
-            pieces = self.elements.halved(each, self.element, tracker)
+            pieces = self.elements.halved(each, now.element, now.tracker)
         if pieces is not None:
             self.recorder.hand_over(each)
-            self._each = pieces[0]
+            now.item = pieces[0]
             self._offer([pieces[1]], each.start)
 
     def _offer(self, work: Iterable[WorkItem], cut_from: int | None) -> None:
         assert self.board is not None, "the board asked"
-        self.gave.append(Handover(secrets.token_hex(8), self.elements.into, self.slot, tuple(work), cut_from))
-        self.board.offer(self.gave[-1])
+        handover = Handover(secrets.token_hex(8), self.elements.into, self.slot, tuple(work), cut_from)
+        self.done.gave.append(handover)
+        self.board.offer(handover)
 
     def progress(self) -> Progress | None:
         """How far the element has come; called by another thread."""
-        tracker = self._tracker
+        tracker = self.now.tracker
         return None if tracker is None else tracker.current_progress()
 
     def take_turn(self) -> None:
         """Split off the range that is not claimed if the time is over; called after each item that is sent."""
-        if not _is_over(self._ends):
+        now = self.now
+        if not _is_over(now.ends):
             return
         with self._splitting:
-            tracker = self._tracker
-            if tracker is not None and self._taken is None and tracker.is_started():
-                split = tracker.try_split(0.0)
-                self._taken = None if split is None else split.residual
+            if now.tracker is not None and now.taken is None and now.tracker.is_started():
+                split = now.tracker.try_split(0.0)
+                now.taken = None if split is None else split.residual
 
     @contextmanager
     def _interrupted(self, ends: float) -> Iterator[None]:
@@ -199,9 +194,9 @@ class PlainReading:
                 try:
                     self.take_turn()
                 except Exception as error:  # noqa: BLE001 - the thread of the operator raises it
-                    self._failure = error
-                    if self._tracker is not None:
-                        fail_claims(self._tracker, error)
+                    self.now.failure = error
+                    if self.now.tracker is not None:
+                        fail_claims(self.now.tracker, error)
                     return
                 wait = LOOKS_AGAIN_SECONDS
 
@@ -212,8 +207,8 @@ class PlainReading:
         finally:
             done.set()
             thread.join()
-        if self._failure is not None:
-            raise self._failure
+        if self.now.failure is not None:
+            raise self.now.failure
 
     def _parts(self, element: Any, number: int) -> Iterator[WorkItem]:
         operator, port = self.elements.into.operator, self.elements.into.port
@@ -223,30 +218,31 @@ class PlainReading:
             yield part
 
     def _work_on(self, each: WorkItem, ends: float | None) -> None:
-        element, operator = self.elements.back(each), self.operator
+        element, operator, now, done = self.elements.back(each), self.operator, self.now, self.done
         name = self.elements.into.operator
-        self.element, self._each = element, each
+        now.element, now.item = element, each
         tracker = self.elements.tracker(each, element)
         with code_of(name):
             times = operator.watermark(element, each.reached)
-        self.element, self.order, self.begun = element, 0 if each.element_id is None else each.start, self.begun + 1
-        self._tracker, self._ends, self._taken, self.rows, self._each = tracker, ends, None, 0, each
+        now.order, now.rows, now.ends, now.taken = 0 if each.element_id is None else each.start, 0, ends, None
+        now.tracker = tracker
+        done.begun += 1
         if self._traced is not None:
             self._traced.begin(each, element, tracker)
         if self.staging is not None:
-            self.staging.order = self.order
+            self.staging.order = now.order
         began = time.monotonic()
         with code_of(name), nullcontext() if ends is None else self._interrupted(ends):
             self._send(operator.process(element, tracker))
         self._check_done(tracker)
         if self._traced is not None:
             self._traced.end()
-        each = self._each
+        each = now.item
         ended = time.monotonic()
         if self.staging is not None and each.element_id is not None:
             self.staging.close_element(each.element_id)
             self.staging.order = 0
-        self.element, self.order, self._tracker = None, 0, None
+        now.element, now.order, now.tracker = None, 0, None
         reached = None
         if times is not None:
             with code_of(name):
@@ -254,38 +250,38 @@ class PlainReading:
                 reached = times.estimator_state()
         with code_of(name):
             deferred = tracker.deferred()
-        residual = self._taken if deferred is None else deferred.residual
+        residual = now.taken if deferred is None else deferred.residual
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         stop = each.end if rest is None else rest.start
-        self.recorder.do(each, stop, self.rows, self.operator, tracker.skipped())
-        self.positions -= sum(gap.stop - gap.start for gap in tracker.skipped())
+        self.recorder.do(each, stop, now.rows, operator, tracker.skipped())
+        done.positions -= sum(gap.stop - gap.start for gap in tracker.skipped())
         source = self.elements.source_to_report(each, rest)
         if reached is not None and source is not None:
-            self.reached[source] = max(filter(None, (self.reached.get(source), reached)))
+            done.reached[source] = max(filter(None, (done.reached.get(source), reached)))
         self._count(each, stop, began, ended)
         if rest is not None:
             completed = each.completed + self.elements.done_of(each, element, tracker, rest)
-            self.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
+            done.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
             rest = replace(rest, completed=completed)
             self._leave(each, rest, deferred, reached, (ended - began) * 1000)
 
     def _send(self, made: Iterator[Any] | None) -> None:
         send = sending(self.operator, "process")
         for one in made or ():
-            self.rows += len(one) if isinstance(one, Batch) else 1
+            self.now.rows += len(one) if isinstance(one, Batch) else 1
             send(one if isinstance(one, Batch) else iter((one,)))
             self.take_turn()
             self.hand_over()
 
     def _count(self, each: WorkItem, stop: int, began: float, ended: float) -> None:
-        whole = stop == each.end
-        done = each.length if whole else stop - each.start
+        whole, done = stop == each.end, self.done
+        length = each.length if whole else stop - each.start
         if self.operator.reads_positions and each.restriction is None:
-            self.positions += each.positions if whole else done  # the end may be unknown
-        self.worked += each.amount if whole else done * each.density
+            done.positions += each.positions if whole else length  # the end may be unknown
+        done.amount += each.amount if whole else length * each.density
         if each.source is not None:
             after, millis = (began - self._began) * 1000, (ended - began) * 1000
-            self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
+            done.stretches.append(Stretch(each.source, each.start, stop, after, millis))
 
     def _leave(
         self,
@@ -308,9 +304,9 @@ class PlainReading:
             done_millis=millis,
             done_apart=0,
         )
-        self.left.append(left)
+        self.done.left.append(left)
         if deferred is not None:
-            self.put_off[rest.end_key] = deferred
+            self.done.put_off[rest.end_key] = deferred
 
     def _check_done(self, tracker: RestrictionTracker[Any, Any]) -> None:
         """Raise unless each position was claimed, split off or deferred."""
@@ -318,7 +314,7 @@ class PlainReading:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
             name = self.elements.into.operator
-            element = f"{self.element!r:.80}"
+            element = f"{self.now.element!r:.80}"
             message = f"{type(self.operator).__name__}.process returned, and of {element} {unclaimed.problem}"
             raise OperatorFailed(Failure(name, self.task.window_id, self.slot, message), unclaimed) from unclaimed
 

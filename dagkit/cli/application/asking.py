@@ -7,8 +7,7 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.clock import patient
-from dagkit.engine.changes.requests import (
+from dagkit.engine.parts.requests import (
     KEPT_FOR,
     Asks,
     NotRunning,
@@ -19,7 +18,8 @@ from dagkit.engine.changes.requests import (
     reply_to,
     withdraw,
 )
-from dagkit.engine.reports.status_file import SeenRun
+from dagkit.engine.record.status_file import SeenRun
+from dagkit.ground.clock import patient
 from dagkit.ledger import Ledger
 
 _PAUSE_SECONDS = 0.1

@@ -14,7 +14,7 @@ from dagkit.api.traces import shown_path
 from dagkit.cli.application.importing import authored, importable, imported, module_of
 from dagkit.conf.declared.declarative import ENDINGS, declared_application
 from dagkit.errors import ApplicationNotFound, Where, did_you_mean, near
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 
 FUNCTION = "populate_dag"
 _APP_FILES = ("app.py", "app.json", "app.properties")

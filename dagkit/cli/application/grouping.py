@@ -1,10 +1,16 @@
-"""Groups of commands, one of which is meant where none is named: `dagkit files APP` is `dagkit files ls APP`."""
+"""Click as the commands use it: options that are whole numbers, and groups of commands with a default."""
 
 from typing import Any
 
 import rich_click as click
 
 from dagkit.errors import near
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds. Click calls it an integer range in its message about another value."""
+
+    name = "whole number"
 
 
 class DefaultGroup(click.RichGroup):

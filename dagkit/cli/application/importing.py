@@ -12,7 +12,7 @@ from types import ModuleType
 
 from dagkit.api.traces import author_where, is_authored, shown_path, spoken
 from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, Diagnostic, Where, did_you_mean
-from dagkit.names_of_apex import NamedAsInApex, hint
+from dagkit.ground.names_of_apex import NamedAsInApex, hint
 
 
 @contextlib.contextmanager

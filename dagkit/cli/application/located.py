@@ -13,14 +13,16 @@ from click.shell_completion import CompletionItem
 from dagkit.api.application import HOME
 from dagkit.cli.application.finding import holds_a_ledger
 from dagkit.cli.application.opening import compiled
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.options import Asked, Command, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
-from dagkit.compiler.application_folder import application_path
-from dagkit.engine.restart_mark import unfinished_restart
+from dagkit.compiler.steps import application_path
 from dagkit.engine.run.launch_record import is_kept
+from dagkit.engine.run.restart_mark import unfinished_restart
 from dagkit.errors import ApplicationNotFound, printable
-from dagkit.urls import absolute
+from dagkit.ground.urls import absolute
+
+Decorator = Callable[[Command], Command]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +99,7 @@ def _only_here(_: click.Context, __: click.Parameter, given: str | None) -> str:
     return found[0]
 
 
-app_or_path_or_only = click.argument(
-    "target", metavar="[APP|PATH]", required=False, callback=_only_here, shell_complete=launched_here
-)
-"""Add APP|PATH, which the command receives as `target`; by default the only application that was launched here."""
-
-
-def of_application(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add APP|PATH and the options of an application; the command receives them as `there`."""
-
+def _of(argument: Decorator, command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(
         *args: Any, target: str, path: str | None, configuring: Callable[[str], Asked], output: Output, **kwargs: Any
@@ -113,4 +107,17 @@ def of_application(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, there=located(target, path, configuring, output), output=output, **kwargs)
 
     option = click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
-    return app_or_path(option(configured(spoken(wrapped))))
+    return argument(option(configured(spoken(wrapped))))
+
+
+def of_application(command: Command) -> Command:
+    """Add APP|PATH and the options of an application; the command receives them as `there`."""
+    return _of(app_or_path, command)
+
+
+def of_application_or_only(command: Command) -> Command:
+    """As `of_application`; without APP|PATH, the command works on the only application that was launched here."""
+    argument = click.argument(
+        "target", metavar="[APP|PATH]", required=False, callback=_only_here, shell_complete=launched_here
+    )
+    return _of(argument, command)

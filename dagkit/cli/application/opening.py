@@ -17,7 +17,7 @@ from dagkit.compiler import Compilation, Step, compile_until
 from dagkit.conf.sources.property_files import ENDINGS
 from dagkit.conf.sources.sources import COMMAND_LINE, ENVIRONMENT, Sources, files_of, load
 from dagkit.errors import ApplicationFaults, Code, ConfigurationFaults, Diagnostic, errors_among
-from dagkit.observers.amounts import counted
+from dagkit.ground.amounts import counted
 
 CONFIGURATION_CODES: frozenset[Code] = frozenset(
     {

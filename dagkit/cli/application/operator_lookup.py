@@ -16,7 +16,7 @@ from dagkit.api.component import Component
 from dagkit.api.operators import InputOperator, Operator, RowOperator, Unifier
 from dagkit.cli.application.importing import importable, imported, module_of
 from dagkit.errors import ApplicationNotFound, did_you_mean
-from dagkit.names_of_apex import hint, member
+from dagkit.ground.names_of_apex import hint, member
 
 GROUP = "dagkit.operators"
 """The entry-point group in which libraries register packages of operators; these are found by simple names."""
@@ -24,10 +24,6 @@ _OWN = ("dagkit_operators", "dagkit")
 _LIST = "`dagkit describe` lists all"
 _KINDS = (Operator, InputOperator, RowOperator, Unifier, Module)
 """The base classes, which are not operators to list."""
-
-
-class OperatorNotFound(ApplicationNotFound):
-    """There is no operator of this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ def library_in(file: str) -> Iterator[Library]:
         own = {name: value for name, value in held.items() if value.__module__ == module.__name__}
         if not own:
             instead = f"it imports {', '.join(held)}: name one of them" if held else "name a file that does"
-            raise OperatorNotFound(f"{file} defines no operators", instead)
+            raise ApplicationNotFound(f"{file} defines no operators", instead)
         yield Library(file, own)
 
 
@@ -106,7 +102,7 @@ def _member(module: ModuleType, class_name: str, source: str) -> type[Component]
     what = "is not an operator" if found is not None else "does not exist"
     known = operators_in(module)
     near = hint(class_name) or did_you_mean(class_name, known, "" if known else f"{source} holds no operators")
-    raise OperatorNotFound(f"{class_name} of {source} {what}", near)
+    raise ApplicationNotFound(f"{class_name} of {source} {what}", near)
 
 
 def _in_libraries(name: str) -> type[Component]:
@@ -118,7 +114,7 @@ def _in_libraries(name: str) -> type[Component]:
     containing = [each for each in known if name.casefold() in each.casefold()]
     near = f"did you mean {' or '.join(map(repr, containing))}?" if containing else did_you_mean(name, known, _LIST)
     near = hint(name) or near
-    raise OperatorNotFound(
+    raise ApplicationNotFound(
         f"no library has an operator {name!r}",
         f"{near}; name your own operator as file.py:Class or module:Class",
     )

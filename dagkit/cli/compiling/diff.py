@@ -14,11 +14,11 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.compiling.next_launch import change_fields, fates, judged
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
-from dagkit.engine.history.state_verdicts import Fate
+from dagkit.engine.record.state_verdicts import Fate
 from dagkit.engine.run.launch_record import last_launch
 from dagkit.errors import ApplicationNotFound
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.plan import Plan, fingerprint, read_plan
 from dagkit.plan import diff as changes_between
 from dagkit.plan.model import PLAN_SCHEMA

@@ -14,9 +14,9 @@ from dagkit.cli.terminal.pages import as_json, heading, paragraph, section, tabl
 from dagkit.compiler import STEPS, Compilation, Step
 from dagkit.compiler.fuse import Fused
 from dagkit.graph import Graph, Node, Settings
-from dagkit.observers.amounts import counted
+from dagkit.ground.amounts import counted
 from dagkit.plan import Plan, write_plan
-from dagkit.plan.placed_values import Value, attribute_values, property_values
+from dagkit.plan.configuration_lines import Value, attribute_values, property_values
 from dagkit.schema import spelled
 
 Port = InputPort[Any] | OutputPort[Any]

@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from typing import ClassVar
 
 import rich_click as click
 
@@ -28,13 +27,6 @@ ENDINGS: dict[str, Format] = {
     ".json": "json",
 }
 """The format for each file extension."""
-
-
-class PictureUnwritable(RunFailure):
-    """The file for the picture cannot be written."""
-
-    code = "picture-unwritable"
-    exit_code: ClassVar[int] = 5
 
 
 @click.command()
@@ -104,4 +96,6 @@ def _write(path: Path, drawn: bytes) -> None:
     try:
         path.write_bytes(drawn)
     except OSError as refused:
-        raise PictureUnwritable(f"cannot write {path}: {refused.strerror}", "choose another file with -o") from refused
+        raise RunFailure(
+            f"cannot write {path}: {refused.strerror}", "choose another file with -o", code="picture-unwritable"
+        ) from refused

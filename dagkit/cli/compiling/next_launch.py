@@ -7,13 +7,13 @@ from typing import Any
 
 from dagkit.cli.terminal.output import shown_place
 from dagkit.compiler import Compilation
-from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.history.history import newest_checkpoint
-from dagkit.engine.history.state_verdicts import Verdict, verdicts
+from dagkit.engine.parts.running_plan import RunningPlan
+from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.record.state_verdicts import Verdict, verdicts
 from dagkit.engine.run.launch_record import last_launch
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.plan import Change, diff
 
 

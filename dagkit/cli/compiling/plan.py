@@ -10,7 +10,7 @@ from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.pages import as_json, heading, paragraph, section
 from dagkit.errors import Diagnostic
-from dagkit.observers.amounts import counted
+from dagkit.ground.amounts import counted
 from dagkit.plan import Plan, fingerprint, write_plan
 from dagkit.plan.model import PlannedOperator, Stage, known_payload
 

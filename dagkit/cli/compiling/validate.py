@@ -9,10 +9,10 @@ from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, diagnostic_fields, failure_fields, severity_counts
 from dagkit.compiler import Compilation
-from dagkit.compiler.application_folder import application_path
+from dagkit.compiler.steps import application_path
 from dagkit.errors import ApplicationFaults
-from dagkit.observers.amounts import counted
-from dagkit.urls import absolute, is_url
+from dagkit.ground.amounts import counted
+from dagkit.ground.urls import absolute, is_url
 
 if TYPE_CHECKING:
     from dagkit.cli.compiling.next_launch import NextLaunch

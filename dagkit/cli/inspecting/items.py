@@ -7,9 +7,10 @@ import rich_click as click
 
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.checkpoint.row_account import OperatorRows
-from dagkit.engine.history.row_history import WindowRows, row_history
+from dagkit.engine.record.history import WindowRows, row_history
+from dagkit.engine.record.row_account import OperatorRows
 from dagkit.errors import printable
+from dagkit.ground.amounts import aligned
 from dagkit.ledger import Ledger
 
 _HEADER = ("window", "operator", "received", "sent", "rejected", "dropped", "adds up")
@@ -29,7 +30,7 @@ def items(*, there: Located, operator: str | None, output: Output) -> None:
         output.document("dagkit.items/1", {"windows": [_document(window, operator) for window in windows]})
     else:
         table = [_HEADER, *(row for window in windows for row in _rows(window, operator))]
-        output.result(_aligned(table) if len(table) > 1 else "no items were counted")
+        output.result(aligned(table) if len(table) > 1 else "no items were counted")
     for breach in (breach for window in windows for breach in window.breaches()):
         raise breach
 
@@ -69,8 +70,3 @@ def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
 
 def _chosen(window: WindowRows, operator: str | None) -> Iterator[tuple[str, OperatorRows]]:
     return ((name, counted) for name, counted in sorted(window.account.operators.items()) if operator in (None, name))
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)

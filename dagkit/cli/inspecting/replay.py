@@ -12,17 +12,17 @@ from urllib.parse import quote
 import rich_click as click
 from click.exceptions import Exit
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
-from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.compiler.application_folder import application_path
-from dagkit.engine.checkpoint.journal import refuse_another
+from dagkit.compiler.steps import application_path
+from dagkit.engine.record.journal import refuse_another
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
+from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
-from dagkit.replaying import Compared, replayed, windows_of
-from dagkit.urls import absolute
+from dagkit.runs.replaying import Compared, replayed, windows_of
 
 _DIFFERS = 10
 """The exit code if the output differs."""

@@ -8,15 +8,14 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.grouping import DefaultGroup
+from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.conf.grammar.names import snake
-from dagkit.engine.changes.requests import SetCount
-from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
+from dagkit.engine.parts.requests import SetCount
+from dagkit.engine.record.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
-from dagkit.observers.amounts import counted
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.policy import in_a_line
 from dagkit.simulation import Course, Simulation, following, world_of

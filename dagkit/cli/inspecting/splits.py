@@ -1,19 +1,20 @@
 """`dagkit splits`: where and why work was split, and the pending work with its expected time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import rich_click as click
 
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
+from dagkit.engine.program.facts import Split
+from dagkit.engine.record.history import history
 from dagkit.engine.work.cost import CostEstimate, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import printable
+from dagkit.ground.amounts import aligned
 from dagkit.ledger import Ledger
-from dagkit.ranges.shares import percent, share_of
+from dagkit.ranges.progress import percent, share_of
 
 
 @click.command()
@@ -38,7 +39,7 @@ def splits(*, there: Located, source: str, is_waiting: bool, output: Output) -> 
         output.document("dagkit.splits/1", {"splits": found})
         return
     rows = [[_place(split, name) if name in _PLACES else _shown(split[name]) for name in _COLUMNS] for split in found]
-    output.result(_aligned([list(_COLUMNS.values()), *rows]) if rows else "nothing was split")
+    output.result(aligned([list(_COLUMNS.values()), *rows]) if rows else "nothing was split")
 
 
 _COLUMNS = {
@@ -70,7 +71,7 @@ def _print_pending(path: str, source: str, output: Output) -> None:
         [_place(row, "start"), _place(row, "end"), _done(row), _expected(row), printable(item.name)]
         for item, row in pending
     ]
-    output.result(_aligned([header, *rows]) if rows else "no pending work")
+    output.result(aligned([header, *rows]) if rows else "no pending work")
 
 
 def _pending(item: WorkItem, usual: float | None) -> dict[str, Any]:
@@ -111,9 +112,3 @@ def _place(row: dict[str, Any], name: str) -> str:
 
 def _shown(value: object) -> str:
     return "-" if value is None else printable(str(value))
-
-
-def _aligned(rows: Iterable[Sequence[str]]) -> str:
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

@@ -7,13 +7,13 @@ import rich_click as click
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, shown_place
-from dagkit.compiler.application_folder import application_path
-from dagkit.engine.checkpoint.journal import refuse_another
+from dagkit.compiler.steps import application_path
+from dagkit.engine.record.journal import refuse_another
 from dagkit.errors import printable
+from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
-from dagkit.retracing.retrace import LineUnknown, Source, Traced
-from dagkit.retracing.retrace import trace as retrace
-from dagkit.urls import absolute
+from dagkit.runs.retrace import LineUnknown, Source, Traced
+from dagkit.runs.retrace import trace as retrace
 
 
 @click.command()

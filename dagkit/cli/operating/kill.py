@@ -4,31 +4,26 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.cli.application.located import app_or_path, located
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output, WrongUsage
-from dagkit.engine.changes.requests import NotRunning
-from dagkit.engine.reports.driver_process import presence
+from dagkit.engine.parts.requests import NotRunning
+from dagkit.engine.record.status_file import presence
 
 _PAUSE_SECONDS = 0.05
 
 
 @click.command()
-@app_or_path
-@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
-@configured
-@spoken
-def kill(*, target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> None:
+@of_application
+def kill(*, there: Located, output: Output) -> None:
     """Kill the process of a running application on this host. The window in flight runs again at the next launch.
 
     No record is lost or doubled. Use `dagkit stop` to let the window end.
     """
-    place = located(target, path, configuring, output).place
+    place = there.place
     seen = seen_at(place)
     if not seen.runs:
         raise NotRunning.no_process(seen.snapshot.application, seen.state)

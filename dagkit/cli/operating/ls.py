@@ -8,14 +8,14 @@ import rich_click as click
 from dagkit.cli.application.options import spoken
 from dagkit.cli.operating.run_views import document, seen_in
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.reports.status_file import SeenRun
-from dagkit.engine.restart_mark import MADE_BESIDE, unfinished_restart
+from dagkit.engine.record.status_file import SeenRun
+from dagkit.engine.run.restart_mark import MADE_BESIDE, unfinished_restart
 from dagkit.errors import printable
+from dagkit.ground.amounts import aligned
+from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import HOME
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import open_store
-from dagkit.observers.run_text import aligned
-from dagkit.urls import absolute, is_url
 
 _HEADER = ("application", "state", "window", "pending", "since", "folder")
 
@@ -39,7 +39,7 @@ def ls(*, folder: str, output: Output) -> None:
     elif not found:
         output.result(f"there is no application in {printable(folder)}")
     else:
-        output.result(aligned([_HEADER, *(_row(place, seen) for place, seen in found)]))
+        output.result(aligned([_HEADER, *(_row(place, seen) for place, seen in found)], to_right=True))
 
 
 def _seen(folder: str) -> Iterator[tuple[str, SeenRun | None]]:

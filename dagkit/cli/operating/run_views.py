@@ -4,9 +4,8 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from dagkit.engine.history.history import application_chain
-from dagkit.engine.history.window_pages import window_at
-from dagkit.engine.reports.status_file import LastWindow, SeenRun
+from dagkit.engine.record.history import application_chain, window_at
+from dagkit.engine.record.status_file import LastWindow, SeenRun
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ledger import Ledger
 

@@ -1,32 +1,27 @@
 """`dagkit stop`: end a running application after its windows in flight."""
 
 import time
-from collections.abc import Callable
 
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.located import app_or_path, located
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import NotRunning, StopRun
+from dagkit.engine.parts.requests import NotRunning, StopRun
 
 _PAUSE_SECONDS = 0.1
 
 
 @click.command()
-@app_or_path
-@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@of_application
 @waiting
-@configured
-@spoken
-def stop(*, target: str, path: str | None, seconds: float, configuring: Callable[[str], Asked], output: Output) -> None:
+def stop(*, there: Located, seconds: float, output: Output) -> None:
     """Stop a running application: it commits the windows in flight, finishes its files, and ends.
 
     The next launch resumes there. The command waits for the end, and works from any host that can write the folder.
     """
-    place = located(target, path, configuring, output).place
+    place = there.place
     until = time.monotonic() + seconds
     seen = seen_at(place)
     if not seen.runs:

@@ -1,18 +1,17 @@
 """`dagkit tap`: show items that pass on a stream of a running application."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import rich_click as click
 
 from dagkit.cli.application.asking import answered
-from dagkit.cli.application.located import app_or_path, located
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.grouping import WholeNumber
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.clock import patient
-from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
+from dagkit.engine.parts.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
+from dagkit.ground.clock import patient
 
 _WAIT_SECONDS = 20.0
 """How long to wait for a window with items before the request is renewed."""
@@ -21,23 +20,18 @@ _AT_ONCE = 10
 
 
 @click.command()
-@app_or_path
+@of_application
 @click.argument("stream", metavar="STREAM")
 @click.option("--limit", metavar="N", type=WholeNumber(min=1), help="End after N items.")
 @click.option(
     "--sample", metavar="N", type=WholeNumber(min=1), default=1, help="Only every Nth item; default: each one."
 )
-@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
-@configured
-@spoken
 def tap(
     *,
-    target: str,
+    there: Located,
     stream: str,
     limit: int | None,
     sample: int,
-    path: str | None,
-    configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
     """Show items that pass on STREAM: the name of a stream, or the operator or `operator.port` that feeds it.
@@ -45,7 +39,7 @@ def tap(
     Each window shows its first items, once it is committed. An interrupt ends this command, not the application, which
     takes samples only while this command runs.
     """
-    place, left = located(target, path, configuring, output).place, limit
+    place, left = there.place, limit
     seen = seen_at(place)
     if not seen.runs:
         instead = "launch it, and ask again; `dagkit ledger show` and `dagkit items` show what earlier launches did"

@@ -7,37 +7,31 @@ from contextlib import contextmanager
 
 import rich_click as click
 
-from dagkit.cli.application.located import app_or_path_or_only, located
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.grouping import WholeNumber
+from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
-from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.engine.reports.status_file import SeenRun
+from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.run_text import picture
 
 
 @click.command()
-@app_or_path_or_only
-@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@of_application_or_only
 @click.option("--every", metavar="SECONDS", type=click.FloatRange(min=0.2), default=1.0, help="Default 1.")
 @click.option("--count", metavar="N", type=WholeNumber(min=1), help="End after showing the figures N times.")
-@configured
-@spoken
 def top(
     *,
-    target: str,
-    path: str | None,
+    there: Located,
     every: float,
     count: int | None,
-    configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
     """Show the figures of a running application until it ends, renewed in place on a terminal.
 
     Elsewhere, print them again and again, below each other. An interrupt ends this command, not the application.
     """
-    place = located(target, path, configuring, output).place
+    place = there.place
     shown = 0
     with _showing(output) as show:
         while True:

@@ -10,21 +10,14 @@ from dagkit.api.attributes import BY_SCOPE, Attribute, Described, Instance, Scop
 from dagkit.api.component import Component
 from dagkit.cli.application.anatomy import Anatomy, PortSheet, PropertySheet, anatomy_of
 from dagkit.cli.application.opening import opened
-from dagkit.cli.application.operator_lookup import (
-    Library,
-    OperatorNotFound,
-    is_file_of_operators,
-    libraries,
-    library_in,
-    operator_named,
-)
+from dagkit.cli.application.operator_lookup import Library, is_file_of_operators, libraries, library_in, operator_named
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.pages import as_json, entry, heading, paragraph, section, table
 from dagkit.compiler import Compilation
-from dagkit.errors import did_you_mean
+from dagkit.errors import ApplicationNotFound, did_you_mean
 from dagkit.graph import Graph, Node
-from dagkit.plan.placed_values import Value, property_values
+from dagkit.plan.configuration_lines import Value, property_values
 from dagkit.plan.portable import portable
 from dagkit.schema import spelled
 
@@ -81,7 +74,7 @@ def _show_placed(asked: Asked, name: str, output: Output) -> None:
         nodes = _nodes(compilation)
         if name not in nodes:
             near = did_you_mean(name, nodes)
-            raise OperatorNotFound(f"no operator of {asked.target} is called {name!r}", near)
+            raise ApplicationNotFound(f"no operator of {asked.target} is called {name!r}", near)
         _show(anatomy_of(type(nodes[name].operator)), property_values(nodes[name]), output)
         application.conclude(compilation, output)
 

@@ -15,20 +15,20 @@ from pathlib import Path
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.backends.spark.java import JavaNotFound, ensure_java, version_of
-from dagkit.backends.spark.machine_finding import Finding
-from dagkit.backends.spark.workers_python import PythonMismatched, check_python
+from dagkit.backends.spark.failures.workers_python import PythonMismatched, check_python
+from dagkit.backends.spark.session.java import JavaNotFound, ensure_java, version_of
+from dagkit.backends.spark.window.machine_finding import Finding
 from dagkit.cli.application.about import about
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.operator_lookup import packages
 from dagkit.cli.application.options import Asked, configured, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
+from dagkit.ground.amounts import in_bytes
+from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import HOME, application_path
 from dagkit.ledger.stores import KeyTaken, open_store
-from dagkit.machine import Machine
-from dagkit.observers.amounts import in_bytes
-from dagkit.urls import absolute, is_url
+from dagkit.runs.machine import Machine
 
 LEAST_SPACE = 1_000_000_000
 MOST_SKEW = timedelta(seconds=2)
@@ -136,7 +136,7 @@ def workers_python() -> Finding:
 
 def workers(machine: Machine, path: str) -> list[Finding]:
     """What the workers of a Spark find about themselves, and whether they can use the storage of a folder."""
-    from dagkit.backends.spark.preflight import examine  # noqa: PLC0415 - imports PySpark
+    from dagkit.backends.spark.window.preflight import examine  # noqa: PLC0415 - imports PySpark
 
     try:
         with _leaving_no_folder(path), machine.session() as session:

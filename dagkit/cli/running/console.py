@@ -2,42 +2,35 @@
 
 import signal
 import threading
-from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.cli.application.located import app_or_path, located
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.grouping import WholeNumber
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import LOCAL, Console
 from dagkit.ledger import Ledger
 
 
 @click.command()
-@app_or_path
-@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@of_application
 @click.option("--port", metavar="N", type=WholeNumber(0, 65535), default=0, help="The port; default: the last one.")
 @click.option("--address", metavar="ADDRESS", default=LOCAL, show_default=True, help="The address to serve at.")
 @click.option("--allow-control", is_flag=True, help="Let the page stop the application.")
-@configured
-@spoken
 def console(
     *,
-    target: str,
-    path: str | None,
+    there: Located,
     port: int,
     address: str,
     allow_control: bool,
-    configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
     """Serve a page about an application until interrupted. It may be running or finished.
 
     The printed address contains a token: with it, one may read all that the ledger names.
     """
-    place = located(target, path, configuring, output).place
+    place = there.place
     Ledger.open(place)  # a folder without a ledger is refused at once
     with Console(RunFolder(place), allows_control=allow_control).served(port, address) as url:
         if output.as_json:

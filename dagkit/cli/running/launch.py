@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.exceptions import Exit
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.options import Asked, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.machine import Machine
-from dagkit.warm.handing_over import Declined, hand_over
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.handing_over import Declined, hand_over
 
 if TYPE_CHECKING:
-    from dagkit.engine.reports.run_events import Observer
+    from dagkit.engine.record.run_events import Observer
 
 LOCAL = "127.0.0.1"
 """The default address of the metrics: this machine only."""
@@ -164,7 +164,7 @@ def _machine(master: str | None, cores: int | None, settings: dict[str, str], *,
     if reference and (cores or master or settings):
         raise click.UsageError("--reference runs without Spark: leave out --cores, --master and --spark")
     if master is not None:
-        from dagkit.backends.spark.master import Master  # noqa: PLC0415 - imports much, and few launches name a master
+        from dagkit.backends.spark.session.master import Master  # noqa: PLC0415 - imports much, and few launches name a master
 
         Master.of(master)
     return Machine("reference" if reference else "spark", master=master, cores=cores, settings=settings)

@@ -1,15 +1,19 @@
-"""The progress of a launch and its summary, as `dagkit launch` prints them."""
+"""The progress of a launch, as lines or as a table, and its summary, as `dagkit launch` prints them."""
 
+import os
 import shlex
+import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from dagkit.api.stats import WorkProgress, by_unit
-from dagkit.cli.terminal.output import Output, shown_place, shown_value
-from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.reports.run_events import (
+from dagkit.cli.terminal.output import Output, is_terminal, shown_place, shown_value
+from dagkit.engine.program.facts import Changed, Scaled
+from dagkit.engine.record.run_events import (
     Committed,
     Draining,
     Ended,
@@ -23,11 +27,24 @@ from dagkit.engine.reports.run_events import (
     Starting,
     Working,
 )
+from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted, in_bytes, in_units, what_was_written
+from dagkit.ground.urls import shown
 from dagkit.launching import Launched
-from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
-from dagkit.observers.run_text import counted_things, incomplete_files, slots_at_work, visibility
-from dagkit.urls import shown
+from dagkit.observers.run_text import (
+    counted_things,
+    incomplete_files,
+    own_picture,
+    reading,
+    slots_at_work,
+    time_left,
+    visibility,
+)
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
 
 MOST_PRINTED = 3
 """How much a line of progress or of the summary names."""
@@ -79,6 +96,14 @@ class Progress:
         self._printed = self._began
         self._visible: datetime | None = None
         """When the next file becomes visible, as last printed."""
+        self._snapshot: Callable[[], RunSnapshot] | None = None
+        """The figures of the run, while it is watched."""
+
+    @contextmanager
+    def watch(self, snapshot: Callable[[], RunSnapshot]) -> Iterator[None]:
+        """Within the block, print the estimates of these figures."""
+        self._snapshot = snapshot
+        yield
 
     def __call__(self, event: RunEvent) -> None:
         match event:
@@ -116,10 +141,9 @@ class Progress:
         else:
             speed = {unit: count / seconds for unit, count in totals.amounts.items()} if seconds else {}
             rate = f", {in_units(speed)}/s" if speed else ""
-            files = f" to {counted(totals.files, 'file')}" if totals.files or not totals.written else ""
             done = (
-                f"{counted(totals.windows, 'window')}, {in_units(totals.amounts)} read, {in_bytes(totals.written)} "
-                f"written{files} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
+                f"{counted(totals.windows, 'window')}, {in_units(totals.amounts)} read, "
+                f"{what_was_written(totals.written, totals.files)} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
             )
         place = shlex.quote(shown_place(launched.application_path))
         nothing = [
@@ -187,7 +211,11 @@ class Progress:
         """Print what slots process, if no line came for a long time: a window may take long, and it prints none."""
         if self.output.verbose or time.monotonic() - self._printed >= _SECONDS_WITHOUT_WINDOW:
             self._printed = time.monotonic()
-            self.output.message(f"at work: {'; '.join(slots_at_work(working, datetime.now(UTC)))}")
+            now = None if self._snapshot is None else self._snapshot()
+            if now is not None and now.to_do:
+                self.output.message(f"reading: {reading(now)}")
+            if working:
+                self.output.message(f"at work: {'; '.join(slots_at_work(working, datetime.now(UTC)))}")
 
     def _count(self, committed: Committed) -> None:
         totals, now = self.totals, time.monotonic()
@@ -200,7 +228,8 @@ class Progress:
         if self._has_table:
             return
         waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
-        pending = f"; {waiting}{_left(committed)}"
+        left = "" if self._snapshot is None else time_left(self._snapshot())
+        pending = f"; {waiting}{left}"
         line = (
             f"window {committed.window_id}: {_done(committed)} in {committed.millis / 1000:.1f} s"
             f"{pending if committed.waiting else ''}{_underway(committed.underway)}"
@@ -236,13 +265,6 @@ def _done(committed: Committed) -> str:
     return f"{in_units(committed.read)} read, {in_bytes(committed.written)} written"
 
 
-def _left(committed: Committed) -> str:
-    """How long the pending work takes at the speed of this window: `, about 26 s left`."""
-    if not committed.positions or not committed.waiting_positions:
-        return ""
-    return f", about {in_time(committed.waiting_positions * committed.millis / committed.positions / 1000)} left"
-
-
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
     """How far unfinished work has come: `; under way: Count a 40%`. Work without an end is left out."""
     found = [
@@ -272,3 +294,29 @@ def _found_nothing(operator: str, searched: Sequence[str]) -> str:
     named = [shown(place) for place in searched[:MOST_PRINTED]]
     more = [f"and {len(searched) - MOST_PRINTED} more"] if len(searched) > MOST_PRINTED else []
     return f"{operator}: found no file to read{' in ' if named else ''}{', '.join([*named, *more])}"
+
+
+def has_live_table(output: Output, backend: str) -> bool:
+    """Whether a launch shows it: not if asked for lines, nor on the reference, where operators may be debugged."""
+    shows = output.report is None and output.verbosity == 0 and not output.as_json
+    return shows and backend != "reference" and is_terminal(sys.stderr) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+@contextmanager
+def live_table(snapshot: Callable[[], RunSnapshot]) -> Iterator[None]:
+    """Show the figures, those of `dagkit top`, while this lasts; what is printed meanwhile appears above them."""
+    from rich.console import Console  # noqa: PLC0415 - only on terminals, and while Spark starts
+    from rich.live import Live  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    def drawn() -> "Text":
+        return Text(printable(own_picture(snapshot()), keep="\n"), no_wrap=True)
+
+    with Live(
+        get_renderable=drawn,
+        console=Console(stderr=True),
+        refresh_per_second=1,
+        transient=True,
+        redirect_stdout=is_terminal(sys.stdout),
+    ):
+        yield

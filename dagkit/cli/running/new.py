@@ -14,8 +14,8 @@ from pathlib import Path
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.terminal.output import Output, ResultUnwritable, WrongUsage, shown_from
-from dagkit.errors import did_you_mean, printable
+from dagkit.cli.terminal.output import Output, WrongUsage, shown_from
+from dagkit.errors import RunFailure, did_you_mean, printable
 
 APPLICATION = '''\
 """Reads text files, and writes the lines that are not blank."""
@@ -123,7 +123,9 @@ def new(*, folder: str | None, example: str | None, launches: bool, output: Outp
             _write_sample(place, example)
     except OSError as refused:
         problem = f"{printable(folder)} cannot be made: {refused.strerror or refused}"
-        raise ResultUnwritable(problem, "give a folder in a place where this user may write") from refused
+        raise RunFailure(
+            problem, "give a folder in a place where this user may write", code="result-unwritable"
+        ) from refused
     files = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
     if output.as_json:
         output.document("dagkit.new/1", {"folder": folder, "files": files})

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 
 import rich_click as click
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import app_or_path, perhaps_restarting
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_terminal, shown_place
-from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.observers.amounts import counted
-from dagkit.restarting import WITHDRAWN, Restart
+from dagkit.engine.run.restart_mark import WITHDRAWN
+from dagkit.ground.amounts import counted
+from dagkit.runs.restarting import Restart
 
 _MOST_NAMED = 3
 

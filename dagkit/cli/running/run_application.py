@@ -9,17 +9,16 @@ from click import get_current_context
 from dagkit.api.running import Until
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked
-from dagkit.cli.running.launch_progress import Progress
-from dagkit.cli.running.live_table import has_live_table, live_table
+from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
-from dagkit.engine.reports.run_events import Observer
-from dagkit.inventory.listing import places, receivers
+from dagkit.engine.record.run_events import Observer
+from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import application_path, launch_compiled
-from dagkit.machine import Machine
 from dagkit.observers.lines import Lines
-from dagkit.urls import absolute, is_url
+from dagkit.runs.inventory.listing import places, receivers
+from dagkit.runs.machine import Machine
 
 if TYPE_CHECKING:
     from dagkit.observers.prometheus import Prometheus
@@ -88,7 +87,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 take_over=wanted.take_over,
                 durable=wanted.durable,
                 observers=observers,
-                watch=live_table if has_table else None,
+                watch=live_table if has_table else progress.watch,
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))

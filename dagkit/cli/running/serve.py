@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.options import spark_settings, spoken
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.errors import RunFailure
-from dagkit.machine import Machine
-from dagkit.warm.handing_over import STDERR, asked, open_files, use_no_warm_driver
-from dagkit.warm.place import ServeFailed, log_path, open_log
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.handing_over import STDERR, asked, open_files, use_no_warm_driver
+from dagkit.runs.warm.place import ServeFailed, log_path, open_log
 
 if TYPE_CHECKING:
-    from dagkit.warm.warm_driver import WarmDriver
+    from dagkit.runs.warm.warm_driver import WarmDriver
 
 _IMPORTED_BY_LAUNCHES = (
-    "dagkit.backends.spark.backend",
-    "dagkit.backends.spark.kept_java",
+    "dagkit.backends.spark.window.backend",
+    "dagkit.backends.spark.session.kept_java",
     "dagkit.cli.running.launch",
     "dagkit.cli.running.run_application",
     "pandas",
@@ -78,11 +78,11 @@ def serve(
 def _driver(machine: Machine, idle_seconds: float) -> "WarmDriver":
     for name in _IMPORTED_BY_LAUNCHES:
         import_module(name)
-    from dagkit.backends.spark.kept_workers import import_operators  # noqa: PLC0415 - only the driver needs Spark
-    from dagkit.backends.spark.session import use_java  # noqa: PLC0415 - as above
-    from dagkit.backends.spark.session_settings import users_settings  # noqa: PLC0415 - as above
-    from dagkit.warm.keeper import keep_spark  # noqa: PLC0415 - as above
-    from dagkit.warm.warm_driver import WarmDriver  # noqa: PLC0415 - as above
+    from dagkit.backends.spark.session.kept_workers import import_operators  # noqa: PLC0415 - only the driver needs Spark
+    from dagkit.backends.spark.session.session import use_java  # noqa: PLC0415 - as above
+    from dagkit.backends.spark.session.session_settings import users_settings  # noqa: PLC0415 - as above
+    from dagkit.runs.warm.keeper import keep_spark  # noqa: PLC0415 - as above
+    from dagkit.runs.warm.warm_driver import WarmDriver  # noqa: PLC0415 - as above
 
     import_operators()
     context: Any = click.get_current_context()

@@ -1,36 +1,28 @@
 """`dagkit set`: change a property of an operator while its application runs."""
 
-from collections.abc import Callable
-
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.located import app_or_path, located
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
-from dagkit.engine.changes.requests import Refused, SetValue
+from dagkit.engine.parts.requests import Refused, SetValue
 from dagkit.errors import ApplicationFaults, ChangeRefused
 
 
 @click.command("set")
-@app_or_path
+@of_application
 @click.argument("operator")
 @click.argument("name", metavar="PROPERTY")
 @click.argument("value")
-@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @waiting
-@configured
-@spoken
 def set(  # noqa: A001 - commands are called as they are written
     *,
-    target: str,
+    there: Located,
     operator: str,
     name: str,
     value: str,
-    path: str | None,
     seconds: float,
-    configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
     """Change a property of an operator while its application runs, from the next window on.
@@ -39,7 +31,6 @@ def set(  # noqa: A001 - commands are called as they are written
     STATS_LISTENERS and RECOVERY_ATTEMPTS can be set, too. With APP, this command checks the value before it sends the
     request; with PATH, only the driver checks it.
     """
-    there = located(target, path, configuring, output)
     if there.compilation is not None:
         try:
             reconfigured(there.compilation, operator, name, value)

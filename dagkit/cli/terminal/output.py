@@ -14,30 +14,23 @@ from contextvars import ContextVar
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, NoReturn, Protocol
+from typing import IO, Any, NoReturn, Protocol
 
 import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.api.traces import author_lines
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure, Scene, Severity, printable
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 
 _UNLIMITED = 10_000
 """The page width for pipes and files, so that each row stays on one line."""
 
 
-class ResultUnwritable(RunFailure):
-    """The result cannot be written to its destination."""
-
-    code = "result-unwritable"
-    exit_code: ClassVar[int] = 5
-
-
 class Interrupted(DagkitError):
     """The user interrupted the command."""
 
-    exit_code: ClassVar[int] = 130
+    exit_code = 130
 
     def __init__(self) -> None:
         super().__init__("interrupted")
@@ -46,7 +39,7 @@ class Interrupted(DagkitError):
 class WrongUsage(DagkitError):
     """The command was called with wrong arguments."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code = 2
 
 
 class Report(Protocol):
@@ -327,10 +320,12 @@ def _put(stream: IO[str], write: Callable[[], None]) -> None:
             raise unwritable(refused) from refused
 
 
-def unwritable(refused: OSError) -> ResultUnwritable:
+def unwritable(refused: OSError) -> RunFailure:
     """Convert an error of the system into a failure."""
     why = refused.strerror or str(refused)
-    return ResultUnwritable(f"the result cannot be written: {why}", "free some space there, or send it elsewhere")
+    return RunFailure(
+        f"the result cannot be written: {why}", "free some space there, or send it elsewhere", code="result-unwritable"
+    )
 
 
 def let_go(stream: IO[str]) -> None:

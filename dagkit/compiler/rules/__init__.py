@@ -50,6 +50,8 @@ from dagkit.compiler.rules.port_rules import (
     every_port_is_on_one_stream,
     every_required_input_is_fed,
     every_required_output_is_read,
+    every_restriction_can_be_written,
+    every_restriction_has_a_tracker,
     ports_that_need_a_schema_have_one,
 )
 from dagkit.compiler.rules.property_rules import (
@@ -57,10 +59,6 @@ from dagkit.compiler.rules.property_rules import (
     kinds_name_one_class,
     properties_hold,
     waived_guarantees_are_reported,
-)
-from dagkit.compiler.rules.restriction_rules import (
-    every_restriction_can_be_written,
-    every_restriction_has_a_tracker,
 )
 from dagkit.compiler.rules.window_rules import (
     application_windows_are_kept_whole,

@@ -9,7 +9,7 @@ from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortCon
 from dagkit.api.operators import InputOperator
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph, Node
-from dagkit.patterns import HELP, is_whole, refusal
+from dagkit.ground.patterns import HELP, is_whole, refusal
 
 if TYPE_CHECKING:
     import networkx as nx

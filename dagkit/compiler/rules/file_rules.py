@@ -6,8 +6,8 @@ from dagkit.api.files import FileFinder, KnownItems, SendsGrownFiles, example_fi
 from dagkit.api.work import SplittableOperator
 from dagkit.errors import Diagnostic, Severity, printable
 from dagkit.graph import Graph, Node
+from dagkit.ground.urls import without_links
 from dagkit.schema import is_known
-from dagkit.urls import without_links
 
 
 def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:

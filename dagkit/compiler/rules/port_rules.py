@@ -4,10 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from dagkit.api.adapters import Typed, adapter_of
 from dagkit.api.attributes import PortContext
 from dagkit.api.ports import InputPort, OutputPort
+from dagkit.api.work import SplittableOperator
 from dagkit.errors import Diagnostic
 from dagkit.graph import SEPARATOR, End, Graph, Node, Stream
+from dagkit.ranges import ByteKeyRange, OffsetRange
 from dagkit.schema import assignable, spelled
 
 _MOST = 3
@@ -138,3 +141,41 @@ def ports_that_need_a_schema_have_one(graph: Graph) -> Iterator[Diagnostic]:
                     f"set PortContext.TUPLE_CLASS on {node.name}.{port.name}",
                     node.where,
                 )
+
+
+def every_restriction_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
+    """The ledger saves unfinished work as JSON, so the type of a restriction needs a JSON form."""
+    for node in graph.nodes:
+        if not isinstance(node.operator, SplittableOperator):
+            continue
+        kind, declared = type(node.operator), type(node.operator).restriction_type
+        adapter = adapter_of(declared)
+        if not is_range(declared) and isinstance(adapter, Typed) and not adapter.has_schema:
+            yield Diagnostic(
+                "restriction-unwritable",
+                f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, which has no JSON "
+                "form, so the ledger could not save unfinished work",
+                f"make {spelled(declared)} a dataclass or a pydantic model of values that have one",
+                node.where,
+            )
+
+
+def every_restriction_has_a_tracker(graph: Graph) -> Iterator[Diagnostic]:
+    """Only the author of a restriction type knows how to claim and split its values."""
+    for node in graph.nodes:
+        if not isinstance(node.operator, SplittableOperator):
+            continue
+        kind, declared = type(node.operator), type(node.operator).restriction_type
+        if not is_range(declared) and kind.tracker is SplittableOperator.tracker:
+            yield Diagnostic(
+                "restriction-untracked",
+                f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, but has no tracker "
+                "for them",
+                f"write `def tracker(self, element, restriction)` in {kind.__name__}; it returns a RestrictionTracker",
+                node.where,
+            )
+
+
+def is_range(restriction_type: object) -> bool:
+    """Whether the type is a range of offsets or byte keys, which have a JSON form and a tracker."""
+    return restriction_type in (OffsetRange, ByteKeyRange)

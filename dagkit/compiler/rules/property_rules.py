@@ -32,7 +32,7 @@ def property_faults(
         origin = _origin_of(fault, known)
         where = (origin.where if origin else None) or placed
         if fault.unknown:
-            help_ = meant_property(type(component), fault.path)
+            help_ = meant_property(type(component), fault.path, value=component.given.get(fault.path))
             yield Diagnostic("property-unknown", f"{name} has no property {fault.path!r}", help_, where)
             continue
         verb, what = "set" if fault.missing else "fix", fault.path or "the properties"

@@ -26,7 +26,7 @@ from dagkit.conf.grammar.property_keys import (
 )
 from dagkit.conf.sources.references import without_secret
 from dagkit.errors import Code, Diagnostic, Severity, did_you_mean
-from dagkit.patterns import HELP, refusal
+from dagkit.ground.patterns import HELP, refusal
 
 FOREIGN = (
     "fs.",

@@ -13,7 +13,7 @@ from typing import Any
 from dagkit.api.configuration import Origin, Source
 from dagkit.conf.grammar.names import Fit, NamePattern, folded
 from dagkit.conf.grammar.property_keys import Address, Keyword, PropertyPath
-from dagkit.patterns import is_whole
+from dagkit.ground.patterns import is_whole
 
 
 class Tier(IntEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
-from dagkit.patterns import is_whole, refusal
+from dagkit.ground.patterns import is_whole, refusal
 
 _PATTERN_SIGNS = re.compile(r"[\\^.\[\]|?*+(){}]")
 """Characters that make a name a pattern. `$` is not one: in the middle of a name, as in `Module$inner`, a pattern with

@@ -13,7 +13,7 @@ from dagkit import scaling
 from dagkit.api import affinity, application, operators, partitioning, stats, streams
 from dagkit.api.code_origin import BUILTINS, LIBRARIES, library_names, may_be_called, may_be_named
 from dagkit.errors import did_you_mean
-from dagkit.names_of_apex import hint, member
+from dagkit.ground.names_of_apex import hint, member
 
 _API = (operators, partitioning, stats, streams, application, affinity, scaling)
 _OF_JAVA: dict[str, type] = {

@@ -13,6 +13,7 @@ from dagkit.api.component import Component
 from dagkit.api.configuration import Origin
 from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import LONGEST_INDEX, Step, text_of
 from dagkit.conf.sources.references import without_secret
 from dagkit.conf.values.classes import ClassNotFound
@@ -28,8 +29,14 @@ from dagkit.conf.values.property_types import (
     plain,
 )
 from dagkit.errors import Diagnostic
+from dagkit.ground.names_of_apex import NEEDLESS_PROPERTIES
 
 ComponentT = TypeVar("ComponentT", bound=Component)
+
+_WHERE_LEDGERS_ARE = (
+    "leave the key out: the ledger in the application's folder keeps this, and dt.attr.APPLICATION_PATH names the "
+    "folder"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +266,11 @@ class _Setter:
     def without_parts(self, current: Any, branch: _Branch, path: Where) -> Any:
         """Report settings for parts of a value that has no parts."""
         what = "it is not set" if current is None else f"{type(current).__name__} values have no properties"
-        for child in branch.below.values():
+        needless = set(map(bare, NEEDLESS_PROPERTIES))
+        for step, child in branch.below.items():
+            help_ = _WHERE_LEDGERS_ARE if bare(str(step)) in needless else f"set {'.'.join(path)} as a whole"
             for given in child.settings():
-                problem = f"{what}, so {'.'.join(path)} has no parts to set"
-                self.is_unknown(given, problem, f"set {'.'.join(path)} as a whole")
+                self.is_unknown(given, f"{what}, so {'.'.join(path)} has no parts to set", help_)
         return current
 
     def refuse(self, given: Rule, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:

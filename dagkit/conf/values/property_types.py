@@ -24,7 +24,7 @@ from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import PropertyPath, Step, text_of
 from dagkit.conf.sources.references import is_secret_name
 from dagkit.errors import did_you_mean
-from dagkit.names_of_apex import FORMER_PROPERTIES, PROPERTIES
+from dagkit.ground.names_of_apex import FORMER_PROPERTIES, PROPERTIES
 
 IMPORT: Any = ImportString
 """Annotated as Any, since type checkers read it as the type of the imported object."""
@@ -102,18 +102,29 @@ def model_in(owner: type[BaseModel], name: str) -> type[BaseModel] | None:
     return held if inspect.isclass(held) and issubclass(held, BaseModel) else None
 
 
-def meant_property(owner: type[BaseModel], name: str, otherwise: str = "") -> str:
+def declared_type(owner: type[BaseModel], name: str) -> Any:
+    """The type of a property with its constraints."""
+    about = owner.model_fields[name]
+    return Annotated[about.annotation, about]
+
+
+def meant_property(owner: type[BaseModel], name: str, otherwise: str = "", value: Any = None) -> str:
     """What to write instead of a property that does not exist.
 
-    That is its counterpart if Apex has it, else the part of that name, or the most similar property.
+    That is its counterpart if Apex has it, else the part of that name, or the most similar property. A part that
+    refuses the value is not meant; one that is required and accepts it may be.
     """
     counterpart = next((own for apex, own in PROPERTIES.items() if bare(apex) == bare(name)), None)
     if counterpart in owner.model_fields:
         return f"its counterpart is {counterpart!r}"
     for field in owner.model_fields:
         whole = model_in(owner, field)
-        if whole is not None and name in whole.model_fields:
-            return f"did you mean '{field}.{name}'? In code: {field}={whole.__name__}({name}=…)"
+        if whole is None or name not in whole.model_fields:
+            continue
+        parts = [name, *(part for part, about in whole.model_fields.items() if about.is_required())]
+        part = next((part for part in parts if value is None or accepts(declared_type(whole, part), value)), None)
+        if part is not None:
+            return f"did you mean '{field}.{part}'? In code: {field}={whole.__name__}({part}=…)"
     return did_you_mean(name, owner.model_fields, otherwise)
 
 

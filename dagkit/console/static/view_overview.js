@@ -4,6 +4,7 @@ import { ask, pauses } from "./answers.js";
 import { apart, chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
 import { amount, amounts, bytes, byUnit, count, counted, duration, moment, percent, rate, time, waiting } from "./format.js";
+import { health } from "./health.js";
 import { headsOf, isLive } from "./view_graph.js";
 import { rowsOfWindows } from "./view_windows.js";
 
@@ -13,12 +14,12 @@ export const overview = { id: "overview", title: "Overview", open };
 
 async function open(main, run) {
   const summary = h("div", {}), live = h("div", {}), charts = h("div", { class: "charts" }), windows = h("div", {});
-  main.append(summary, live, charts, windows);
+  main.append(summary, charts, live, windows);
   const turn = pauses();
   let last = -1;
 
   async function update() {
-    if (!summary.contains(document.activeElement)) summary.replaceChildren(summed(run), ...waits(run.status), ...failures(run.status));
+    if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run.status), ...failures(run.status), summed(run));
     if (run.status) renew(live, operators(run.status));
     const window = run.status?.window ?? 0;
     if (window === last || !turn.isDue()) return;
@@ -68,9 +69,8 @@ function summed({ overview: known, status }) {
   if (isLive(status)) {
     return section("Run", figures([
       windows, ...running,
-      ["Reading", `${amounts(byUnit(status.operators, (each) => each.positions_per_second))}/s`, `${read} so far`],
+      ["Read", read, "in committed windows"],
       pending,
-      ["Time left", duration(status.eta_seconds), "at the present rate"],
       written, ...left,
       ["Windows", count(totals.windows), `since ${moment(status.since)}`],
       driver, ...spark,
@@ -85,11 +85,6 @@ function summed({ overview: known, status }) {
     driver,
     ["Folder", h("span", { class: "path" }, known.path)],
   ]));
-}
-
-function waits(status) {
-  if (!isLive(status) || !status.waits_for?.length) return [];
-  return [section("Waiting", ...status.waits_for.map((sentence) => h("p", {}, sentence)))];
 }
 
 export function failures(status) {

@@ -1,1 +1,1 @@
-"""Output files: attempts stage them, checks run before the commit, and publishing follows it."""
+"""Output files and entries for external systems: staged by attempts, checked before the commit, published after it."""

@@ -6,101 +6,82 @@ No file replaces one that this application completed before, and a commit names 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from dagkit.api.files import output_files
-from dagkit.engine.files.folder import Folder
-from dagkit.engine.files.local_folder import LocalFolder, make_folder
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import Folder, LocalFolder, folder_at, make_folder
 from dagkit.engine.files.pieces import look_at, remedy_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
-from dagkit.urls import absolute, as_text, is_url, local_path
+from dagkit.ground.urls import absolute, as_text, is_url, local_path
 
 BEGAN = "began"
 """A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""
 
 
-class FolderRefused(RunFailure):
+def _folder_refused(operator: str, folder: str, error: OSError) -> RunFailure:
     """An operator cannot write to its output folder; nothing was read yet."""
-
-    code = "folder-refused"
-    exit_code: ClassVar[int] = 5
-
-    def __init__(self, operator: str, folder: str, error: OSError) -> None:
-        at = folder.partition("?")[0] if is_url(folder) else local_path(folder)
-        file = next((place for place in (Path(at), *Path(at).parents) if place.is_file()), None)
-        reason = error.strerror or str(error) if file is None else f"{printable(str(file))} is a file, not a folder"
-        super().__init__(
-            f"{operator} cannot write to {printable(at)}: {reason}; nothing was read",
-            f"{remedy_of(error) if file is None else 'move that file'}, or set another output folder for {operator}",
-            Scene(operator),
-        )
+    at = folder.partition("?")[0] if is_url(folder) else local_path(folder)
+    file = next((place for place in (Path(at), *Path(at).parents) if place.is_file()), None)
+    reason = error.strerror or str(error) if file is None else f"{printable(str(file))} is a file, not a folder"
+    return RunFailure(
+        f"{operator} cannot write to {printable(at)}: {reason}; nothing was read",
+        f"{remedy_of(error) if file is None else 'move that file'}, or set another output folder for {operator}",
+        Scene(operator),
+        code="folder-refused",
+    )
 
 
-class PiecesUnseen(RunFailure):
+def _pieces_unseen(window: int, application_path: str, missed: Sequence[Part], count: int) -> RunFailure:
     """The driver does not find pieces that executors staged; nothing of the window was committed."""
-
-    code = "pieces-unseen"
-
-    def __init__(self, window: int, application_path: str, missed: Sequence[Part], count: int) -> None:
-        first = missed[0]
-        super().__init__(
-            f"{len(missed)} of {count} pieces that window {window} staged are not in {printable(application_path)} as "
-            f"they were written, {first.part} of {printable(first.file)} among them; nothing of the window was "
-            "committed",
-            "set an APPLICATION_PATH on storage that the driver and all executors share",
-            Scene(first.operator, window),
-        )
+    first = missed[0]
+    return RunFailure(
+        f"{len(missed)} of {count} pieces that window {window} staged are not in {printable(application_path)} as "
+        f"they were written, {first.part} of {printable(first.file)} among them; nothing of the window was "
+        "committed",
+        "set an APPLICATION_PATH on storage that the driver and all executors share",
+        Scene(first.operator, window),
+        code="pieces-unseen",
+    )
 
 
-class BeginUnnoted(RunFailure):
+def _begin_unnoted(application_path: str, error: OSError) -> RunFailure:
     """When the application first wrote cannot be noted or read; no window was run."""
-
-    code = "begin-unnoted"
-
-    def __init__(self, application_path: str, error: OSError) -> None:
-        super().__init__(
-            f"when the application first wrote cannot be noted in {printable(application_path)}: {error}; nothing of "
-            "the window was committed",
-            "allow reading and writing there, or free some space, then launch again",
-        )
+    return RunFailure(
+        f"when the application first wrote cannot be noted in {printable(application_path)}: {error}; nothing of "
+        "the window was committed",
+        "allow reading and writing there, or free some space, then launch again",
+        code="begin-unnoted",
+    )
 
 
-class FileWrittenAgain(RunFailure):
+def _file_rewritten(part: Part) -> RunFailure:
     """A window wrote to a file that was complete before; nothing of the window was committed."""
-
-    code = "file-rewritten"
-
-    def __init__(self, part: Part) -> None:
-        super().__init__(
-            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and a complete file of that "
-            "name was made since this application began; it was not replaced, and nothing of the window was committed",
-            f"give {part.operator} names or a file_path that nothing else writes to, or move that file away; then "
-            "launch again",
-            Scene(part.operator, part.window),
-        )
+    return RunFailure(
+        f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and a complete file of that "
+        "name was made since this application began; it was not replaced, and nothing of the window was committed",
+        f"give {part.operator} names or a file_path that nothing else writes to, or move that file away; then "
+        "launch again",
+        Scene(part.operator, part.window),
+        code="file-rewritten",
+    )
 
 
-class FileBlocked(RunFailure):
+def _file_blocked(part: Part, reason: str) -> RunFailure:
     """A window wrote to a file that can never be put in place; nothing of the window was committed."""
-
-    code = "file-blocked"
-
-    def __init__(self, part: Part, reason: str) -> None:
-        super().__init__(
-            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, which can never be put in "
-            f"place: {reason}; nothing of the window was committed",
-            f"let {part.operator} write to another file, and launch again",
-            Scene(part.operator, part.window),
-        )
+    return RunFailure(
+        f"{part.operator} wrote to {printable(part.file)} in window {part.window}, which can never be put in "
+        f"place: {reason}; nothing of the window was committed",
+        f"let {part.operator} write to another file, and launch again",
+        Scene(part.operator, part.window),
+        code="file-blocked",
+    )
 
 
 def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
     """Create each output folder on this machine and check that it is writable, and that others can be opened.
 
-    Raise `FolderRefused` otherwise.
+    Raise `folder-refused` otherwise.
     """
     for name, partitions in program.operators.items():
         declared = output_files(type(partitions[0])).values()
@@ -112,7 +93,7 @@ def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
                     make_folder(folder.path, durable=durable)
                     tempfile.TemporaryFile(dir=folder.path).close()
             except OSError as error:
-                raise FolderRefused(name, place, error) from error
+                raise _folder_refused(name, place, error) from error
 
 
 def output_places(program: Program, home: str) -> Mapping[str, tuple[str, ...]]:
@@ -131,16 +112,16 @@ def output_places(program: Program, home: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:
-    """Raise `PiecesUnseen` unless every staged piece exists with the length that it had when it was closed."""
+    """Raise `pieces-unseen` unless every staged piece exists with the length that it had when it was closed."""
     staged, home = [part for part in parts if part.part], folder_at(application_path)
     seen = look_at([home.path_of(part.part) for part in staged])
     missed = [part for part, found in zip(staged, seen, strict=True) if found is None or found.length != part.length]
     if missed:
-        raise PiecesUnseen(missed[0].window, application_path, missed, len(staged))
+        raise _pieces_unseen(missed[0].window, application_path, missed, len(staged))
 
 
 def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
-    """Raise `FileWrittenAgain` if the application completed one of the files before; return older files.
+    """Raise `file-rewritten` if the application completed one of the files before; return older files.
 
     This needs no record: every file that this application completed is as young as its folder, or younger.
     """
@@ -150,13 +131,13 @@ def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
         if found is None or part.replaces:
             continue
         if found.changed is None or found.changed >= began:
-            raise FileWrittenAgain(part)
+            raise _file_rewritten(part)
         older.append(part.file)
     return older
 
 
 def refuse_blocked(parts: Iterable[Part], known: set[str]) -> None:
-    """Raise `FileBlocked` for a local file with a name that a folder has, or below a file.
+    """Raise `file-blocked` for a local file with a name that a folder has, or below a file.
 
     `known` has the folders that were seen before. Object stores have no folders.
     """
@@ -165,13 +146,13 @@ def refuse_blocked(parts: Iterable[Part], known: set[str]) -> None:
         for folder in Path(local_path(file)).parents:
             place = as_text(str(folder))
             if place in by_file or folder.is_file():
-                raise FileBlocked(part, f"{printable(place)} is a file")
+                raise _file_blocked(part, f"{printable(place)} is a file")
             if place in known:
                 break
             known.add(place)
     for file, part in by_file.items():
         if file in known or Path(local_path(file)).is_dir():
-            raise FileBlocked(part, "it is a folder")
+            raise _file_blocked(part, "it is a folder")
 
 
 def when_began(application_path: str) -> int:
@@ -179,7 +160,7 @@ def when_began(application_path: str) -> int:
     try:
         return _noted_in(folder_at(application_path).below(BEGAN))
     except OSError as error:
-        raise BeginUnnoted(application_path, error) from error
+        raise _begin_unnoted(application_path, error) from error
 
 
 def _noted_in(noted: Folder) -> int:

@@ -1,18 +1,21 @@
-"""The pieces of files: inspect, read and remove them."""
+"""The pieces of files: sync, inspect, read and remove them."""
 
 import errno
 import os
 import shutil
 import stat
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import blake2b
+from io import UnsupportedOperation
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 from dagkit.errors import RunFailure, printable, reason_of
-from dagkit.urls import is_url, local_path, resolved
+from dagkit.ground.urls import is_url, local_path, resolved
 
 LONG_NAME_BYTES = 200
 """A name with more bytes may become too long if something is appended to it."""
@@ -43,30 +46,23 @@ def remedy_of(error: OSError) -> str:
     return "let this user write there" if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else "fix this"
 
 
-class FileUnplaced(RunFailure):
+def file_unplaced(file: str, error: OSError) -> RunFailure:
     """A committed file cannot be put in place; its pieces are kept."""
-
-    code = "file-unplaced"
-
-    def __init__(self, file: str, error: OSError) -> None:
-        super().__init__(
-            f"{printable(file)} is committed and cannot be put in place: {reason_of(error)}; nothing of it is lost",
-            f"{remedy_of(error)}, then launch again",
-        )
-        self.file, self.error = file, error
+    return RunFailure(
+        f"{printable(file)} is committed and cannot be put in place: {reason_of(error)}; nothing of it is lost",
+        f"{remedy_of(error)}, then launch again",
+        code="file-unplaced",
+    )
 
 
-class MarkUnwritten(FileUnplaced):
+def mark_unwritten(folder: str, window: int, error: OSError) -> RunFailure:
     """A window is committed, and how far its files are in place cannot be noted; the next launch does both."""
-
-    def __init__(self, folder: str, window: int, error: OSError) -> None:
-        RunFailure.__init__(
-            self,
-            f"{printable(folder)} cannot be written: {reason_of(error)}; window {window} is committed, and "
-            "nothing of it is lost",
-            f"{remedy_of(error)}, then launch again",
-        )
-        self.file, self.error = folder, error
+    return RunFailure(
+        f"{printable(folder)} cannot be written: {reason_of(error)}; window {window} is committed, and "
+        "nothing of it is lost",
+        f"{remedy_of(error)}, then launch again",
+        code="file-unplaced",
+    )
 
 
 class Piece(NamedTuple):
@@ -153,3 +149,64 @@ def _looked_at(file: str) -> Seen | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Seen(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+
+
+# A commit survives a power cut, so a slot reports when all of its pieces are on the disk. If it waited after each
+# block, it waited for longer than it worked: a GiB took 1.01 s, and takes 0.69 with this thread. `sync_file_range`,
+# which begins before a piece has ended, is no faster and exists on Linux only.
+MOST_BEHIND = 16
+"""The highest number of files that wait for the disk; adding another one blocks, since each of them is open."""
+
+Blame = Callable[[OSError], Exception]
+"""Returns the error to raise if the disk fails, with the owner of the file."""
+
+
+class Syncing:
+    """Syncs files one after the other, in a thread that the first file starts."""
+
+    def __init__(self) -> None:
+        self._thread: ThreadPoolExecutor | None = None
+        self._behind: deque[tuple[BinaryIO, Future[None], Blame]] = deque()
+
+    def add(self, stream: BinaryIO, blame: Blame) -> None:
+        """Sync and close this file in the background. The caller must not write to it any more.
+
+        When `wait` returns, the file survives a power cut. If that fails, this call or `wait` raises the error that
+        `blame` makes, and the caller must call `abandon`.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="dagkit-sync")
+        self._behind.append((stream, self._thread.submit(_sync_and_close, stream), blame))
+        if len(self._behind) > MOST_BEHIND:
+            self._wait_for_first()
+
+    def wait(self) -> None:
+        """Wait until all added files are safe, then stop the thread."""
+        while self._behind:
+            self._wait_for_first()
+        self._end()
+
+    def abandon(self) -> None:
+        """Close all added files without syncing them, and stop the thread."""
+        self._end()
+        for stream, _, _ in self._behind:
+            with suppress(Exception):  # the reason for abandoning the files is the one to report
+                stream.close()
+        self._behind.clear()
+
+    def _wait_for_first(self) -> None:
+        _, synced, blame = self._behind.popleft()
+        try:
+            synced.result()
+        except OSError as error:
+            raise blame(error) from error
+
+    def _end(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+            self._thread = None
+
+
+def _sync_and_close(stream: BinaryIO) -> None:
+    with stream, suppress(UnsupportedOperation, AttributeError):  # a remote file is durable once it is closed
+        os.fsync(stream.fileno())

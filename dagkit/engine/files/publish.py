@@ -1,14 +1,20 @@
-"""Publish committed pieces as files under their final names. Safe to repeat after a crash."""
+"""Publish committed pieces as files under their final names, and join the pieces of files that are not complete yet.
+
+Publishing is safe to repeat after a crash. Pieces are joined now and then, so that checkpoints stay small; a joined
+piece counts once a commit names it, and the old ones are removed after that.
+"""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from dagkit.engine.files import open_folder
-from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.pieces import MarkUnwritten, Piece, is_in_place, look_at, remove
+from dagkit.engine.files import folders
+from dagkit.engine.files.folders import folder_at, write_together
+from dagkit.engine.files.pieces import Piece, PiecesLost, is_in_place, look_at, mark_unwritten, remove
 from dagkit.engine.files.regions import TOGETHER
-from dagkit.engine.files.staging import Part, StagingPlace, in_order
+from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order, staging_failed
 
 _logger = logging.getLogger(__name__)
 _BEGUN = "finishing"
@@ -26,7 +32,7 @@ def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
 def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
     """Assemble each file from its pieces."""
     for file, parts in files.items():
-        open_folder.put_in_place(pieces_of(parts, application_path), file, durable=durable)
+        folders.put_in_place(pieces_of(parts, application_path), file, durable=durable)
 
 
 def refuse_lost(files: Mapping[str, Iterable[Part]], application_path: str) -> None:
@@ -69,7 +75,7 @@ def _noting(application_path: str, window_id: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MarkUnwritten(application_path, window_id, error) from error
+        raise mark_unwritten(application_path, window_id, error) from error
 
 
 def is_begun(application_path: str, window_id: int) -> bool:
@@ -135,3 +141,70 @@ def sweep_attempts(application_path: str, attempts: Iterable[StagingPlace]) -> N
     for attempt in attempts:
         home.below(attempt.folder).remove()
         home.below(f"staging/{attempt.window}").remove_if_empty()
+
+
+MOST_PIECES = 32
+"""The highest number of pieces of a file that belongs to no block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The pieces for the next checkpoint, and those that it no longer names."""
+
+    files: tuple[Part, ...]
+    replaced: tuple[Part, ...] = ()
+
+
+def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> Gathered:
+    """Join the pieces of files that belong to no block, if they are too many; this attempt stages the result.
+
+    The pieces of a block stay separate: the output of its unread parts belongs between them.
+    """
+    files, replaced = list(pieces), list[Part]()
+    for parts in many(pieces):
+        several = last_ones(parts)
+        whole = _together(several, attempt)
+        old = {part.part for part in several}
+        files = [*(part for part in files if part.part not in old), whole]
+        replaced += several
+    return Gathered(tuple(files), tuple(replaced))
+
+
+def many(parts: Iterable[Part]) -> list[list[Part]]:
+    """The files that belong to no block and have too many pieces; the pieces are in order."""
+    loose = by_file(part for part in parts if part.element_id is None and part.part)
+    return [in_order(pieces) for pieces in loose.values() if len(pieces) > MOST_PIECES]
+
+
+def last_ones(parts: Sequence[Part]) -> list[Part]:
+    """The last pieces, from the first on that is not longer than all pieces after it together.
+
+    Long pieces stay until as many bytes follow, so that a byte is copied once for each doubling of its file.
+    """
+    first, rest = 0, sum(part.length for part in parts)
+    while first < len(parts) - 2:
+        rest -= parts[first].length
+        if parts[first].length <= rest:
+            break
+        first += 1
+    return list(parts[first:])
+
+
+def forget(replaced: Sequence[Part], application_path: str) -> None:
+    """Remove the pieces that a committed piece replaces."""
+    home = folder_at(application_path)
+    remove([home.path_of(part.part) for part in replaced])
+
+
+def _together(parts: Sequence[Part], attempt: StagingPlace) -> Part:
+    """Join the pieces to one that takes the place of the last."""
+    last, inner, name = parts[-1], f"{attempt.folder}/{secrets.token_hex(8)}", "gathered.part"
+    below, pieces = folder_at(attempt.application_path).below(inner), pieces_of(parts, attempt.application_path)
+    try:
+        below.make()
+        write_together(pieces, below, name, durable=attempt.durable)
+    except FileNotFoundError as error:
+        raise PiecesLost(last.file) from error
+    except OSError as error:
+        raise staging_failed(last.file, error) from error
+    return last.model_copy(update={"part": f"{inner}/{name}", "length": sum(part.length for part in parts)})

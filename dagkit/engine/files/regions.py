@@ -11,10 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dagkit.engine.files.local_folder import LocalFolder
-from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.sync import Syncing
-from dagkit.urls import local_path
+from dagkit.engine.files.folders import LocalFolder, folder_at
+from dagkit.engine.files.pieces import Syncing
+from dagkit.ground.urls import local_path
 
 TOGETHER = "together-"
 """Begins the name of each folder with such a file."""

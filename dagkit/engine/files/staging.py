@@ -15,28 +15,22 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
-from dagkit.engine.failures import OperatorFailed, failed_within
-from dagkit.engine.files.folder import Folder
-from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.pieces import BUFFER_BYTES, remedy_of
+from dagkit.engine.files.folders import Folder, folder_at
+from dagkit.engine.files.pieces import BUFFER_BYTES, Blame, Syncing, remedy_of
 from dagkit.engine.files.regions import Regions, region_path
-from dagkit.engine.files.sync import Blame, Syncing
+from dagkit.engine.program.failures import OperatorFailed, failed_within
 from dagkit.errors import RunFailure, printable, reason_of
 
 
-class StagingFailed(RunFailure):
+def staging_failed(file: str, error: OSError, offset: int | None = None) -> RunFailure:
     """The files of a window cannot be staged; nothing of the window was committed."""
-
-    code = "staging-failed"
-
-    def __init__(self, file: str, error: OSError, offset: int | None = None) -> None:
-        where = "" if offset is None else f" at byte {offset}"
-        super().__init__(
-            f"a piece of {printable(file)} cannot be staged in the application's folder{where}: {reason_of(error)}; "
-            "nothing of the window was committed",
-            f"{remedy_of(error)}, then launch again",
-        )
-        self.file, self.error = file, error
+    where = "" if offset is None else f" at byte {offset}"
+    return RunFailure(
+        f"a piece of {printable(file)} cannot be staged in the application's folder{where}: {reason_of(error)}; "
+        "nothing of the window was committed",
+        f"{remedy_of(error)}, then launch again",
+        code="staging-failed",
+    )
 
 
 Key = tuple[str, str, int]
@@ -49,17 +43,14 @@ SMALL_BUFFER_BYTES = 64 << 10
 NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
 
 
-class FileShared(RunFailure):
+def file_shared(file: str, whose: str, remedy: str) -> RunFailure:
     """Two operators, or one operator for two elements, wrote to one file; nothing of the window was committed."""
-
-    code = "file-shared"
-
-    def __init__(self, file: str, whose: str, remedy: str) -> None:
-        super().__init__(
-            f"{printable(file)} was written {whose}; the file is complete with one of them, and what comes from the "
-            "other would be lost. Nothing of the window was committed",
-            f"{remedy}; then launch again",
-        )
+    return RunFailure(
+        f"{printable(file)} was written {whose}; the file is complete with one of them, and what comes from the "
+        "other would be lost. Nothing of the window was committed",
+        f"{remedy}; then launch again",
+        code="file-shared",
+    )
 
 
 def element_text(element_id: int | None) -> str:
@@ -132,8 +123,8 @@ class StagingPlace:
         return f"staging/{self.window}/{self.attempt}"
 
 
-def _region_failed(key: str, offset: int, error: OSError) -> StagingFailed:
-    return StagingFailed(key, error, offset)
+def _region_failed(key: str, offset: int, error: OSError) -> RunFailure:
+    return staging_failed(key, error, offset)
 
 
 class Staging:
@@ -208,7 +199,7 @@ class Staging:
             self._open[piece] = self._open.pop(piece)  # as the most recently used
         if piece.element_id != element_id:
             both = f"{element_text(piece.element_id)} and {element_text(element_id)}"
-            raise FileShared(file, f"by {operator} for {both}", NAMED_BY_BLOCK)
+            raise file_shared(file, f"by {operator} for {both}", NAMED_BY_BLOCK)
         return piece
 
     def begin(self, piece: "_Piece") -> None:
@@ -229,7 +220,7 @@ class Staging:
                 self._count += 1
                 piece.begin(name, self._below.create(name, buffer_bytes))
         except OSError as error:
-            raise StagingFailed(piece.file, error) from error
+            raise staging_failed(piece.file, error) from error
         self._open[piece] = None
 
     def _suspend(self, piece: "_Piece") -> None:
@@ -242,7 +233,7 @@ class Staging:
         try:
             piece.hand_over(lambda stream: stream.close())
         except OSError as error:
-            raise self._failed(piece.key[0], StagingFailed(piece.file, error, piece.length)) from error
+            raise self._failed(piece.key[0], staging_failed(piece.file, error, piece.length)) from error
 
     def _with_requests(self, part: Part) -> Part:
         """Return a piece with what its operator asked for its file."""
@@ -280,7 +271,7 @@ class Staging:
         operator, file, order = piece.key
 
         def blame(error: OSError) -> Exception:
-            return self._failed(operator, StagingFailed(file, error, piece.length))
+            return self._failed(operator, staging_failed(file, error, piece.length))
 
         if self._pieces.get(piece.key) is piece:
             del self._pieces[piece.key]
@@ -316,7 +307,7 @@ class Staging:
         if self.place.durable and self._below is not None:
             piece.go_on(self._below.append(piece.name, SMALL_BUFFER_BYTES))
 
-    def _failed(self, operator: str, error: StagingFailed) -> OperatorFailed:
+    def _failed(self, operator: str, error: RunFailure) -> OperatorFailed:
         return failed_within(error, operator, self.place.window, self.slot)
 
     def _empty(self, operator: str, file: str) -> Part:
@@ -357,7 +348,7 @@ class _Piece:
         try:
             self._write(content)
         except OSError as error:
-            raise StagingFailed(self.file, error, self.length) from error
+            raise staging_failed(self.file, error, self.length) from error
         self.length += content.nbytes if isinstance(content, memoryview) else len(content)
 
     def hand_over(self, closing: Callable[[BinaryIO], None]) -> None:

@@ -1,1 +1,1 @@
-"""Input operators, which run on the driver."""
+"""Input operators on the driver: what they discover, and how far event time has advanced."""

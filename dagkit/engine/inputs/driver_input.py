@@ -3,9 +3,11 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from threading import Thread
 from typing import Any
 
 from dagkit.api.controls import Stamped
@@ -17,10 +19,9 @@ from dagkit.api.outage import Outage
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Until
 from dagkit.api.work import is_sourced
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
-from dagkit.engine.failures import failure_of
-from dagkit.engine.inputs.background import Background
+from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec, Emitted
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.failures import failure_of
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
@@ -29,6 +30,43 @@ from dagkit.engine.worker.lifecycle import Life, look
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Figures
 from dagkit.ranges import BundleFinalizer, aware
+
+
+class Background:
+    """Runs work on threads of its own, and wakes the loop when it ends.
+
+    The threads are daemons: work that hangs, such as listing a folder of a server that is gone, delays no exit.
+    """
+
+    def __init__(self, name: str, wake: Callable[[], None]) -> None:
+        self._name = name
+        self._wake = wake
+        self._running: list[Future[Any]] = []
+        self.begun = 0
+        """How often work was begun."""
+
+    def start(self, work: Callable[[], Any]) -> "Future[Any]":
+        """Begin the work. Its result, or what it raised, is in the future once it has ended."""
+        future: Future[Any] = Future()
+        self._running.append(future)
+        self.begun += 1
+        Thread(target=self._run, args=(work, future), name=self._name, daemon=True).start()
+        return future
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any work has not ended yet."""
+        self._running = [future for future in self._running if not future.done()]
+        return bool(self._running)
+
+    def _run(self, work: Callable[[], Any], future: "Future[Any]") -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - the operator raises it on the thread of the loop
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+        self._wake()
 
 
 class DriverInput:

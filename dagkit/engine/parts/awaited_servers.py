@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from dagkit.api.outage import Outage
-from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.parts.in_flight import InFlightWindow, PutOff
-from dagkit.engine.parts.run_part import RunPart
+from dagkit.engine.parts.run_part import Action, Resume, RunPart, Want, Wants
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Action, Resume, Want, Wants
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.worker.protocol import Answer, WindowTask
 
 

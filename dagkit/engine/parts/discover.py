@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.compatibility import refuse_stranded_discoveries
-from dagkit.engine.checkpoint.discoveries import Discovery
+from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
-from dagkit.engine.parts.in_flight import Arrived, InFlightWindow
+from dagkit.engine.parts.in_flight import InFlightWindow, Queued
 from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Action, Look, Want, Wants
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.program import Program
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.compatibility import refuse_stranded_discoveries
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.split import BacklogCount
 from dagkit.engine.worker.instances import SavedState
@@ -40,7 +39,7 @@ class DriverInputs(RunPart):
     """All input operators of an application."""
 
     def __init__(self, run: RunState, queue: PendingWork) -> None:
-        """Read the discoveries from the ledger. Raise `FindingsStranded` if one of them has no receiver."""
+        """Read the discoveries from the ledger. Raise `discovery-stranded` if one of them has no receiver."""
         self._run = run
         self._queue = queue
         self.found: deque[Discovery] = deque(run.journal.discoveries())
@@ -197,7 +196,7 @@ class DriverInputs(RunPart):
         for discovery in mine:
             del self._work[discovery.operator, discovery.seq]
         window.task = replace(window.task, arriving=tuple(delivered(self._run.program, mine)))
-        window.arrived = Arrived(waiting, self._queue.queue.ends())
+        window.queued = Queued(waiting, self._queue.queue.ends())
         self._queue.add(waiting)
 
     def work_in(self, *discoveries: Discovery) -> list[WorkItem]:

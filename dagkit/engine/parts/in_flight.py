@@ -14,8 +14,8 @@ from threading import Thread
 from typing import Self
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.engine.address import Address, SourceKey
-from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.address import Address, SourceKey
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
@@ -35,7 +35,7 @@ UNSCHEDULED = WindowSchedule({}, 0.0, CostEstimate())
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class Queued:
     """What the discoveries of a window added to the queue."""
 
     work: Sequence[WorkItem] = ()
@@ -108,7 +108,7 @@ class InFlightWindow:
     is_promised: bool = False
     polls: bool = False
     """Whether the window only polls: it is promised after it has found something."""
-    arrived: Arrived = Arrived()
+    queued: Queued = Queued()
     attempts: Attempts = field(default_factory=Attempts)
     put_off: PutOff | None = None
     """Set while no attempt runs, since the next one is to begin later."""

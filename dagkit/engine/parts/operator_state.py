@@ -1,20 +1,31 @@
-"""The state of operators, the items that delays hold, and the application windows that are open."""
+"""The state of operators, the items that delays hold, open application windows, and event times."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dagkit.api.files import why_not_forgotten
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.delays import first_of_delays, kept, restored
-from dagkit.engine.checkpoint.redistribute import State, redistribute_state, state_after, state_by_slot
+from dagkit.api.running import Until
+from dagkit.engine.inputs.event_times import EventTimes, Progress
+from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Want, Wants
 from dagkit.engine.program.program import Program
-from dagkit.engine.worker.finalizers import call_back
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.redistribute import (
+    State,
+    first_of_delays,
+    kept,
+    redistribute_state,
+    restored,
+    state_after,
+    state_by_slot,
+)
+from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import live, saved
+from dagkit.engine.worker.lifecycle import call_back
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer
 
@@ -90,9 +101,62 @@ class OperatorState(RunPart):
         """Let an operator forget a file; return why this is impossible, or ""."""
         run, states = self._run, self.state.get(name, ({},))
         operator = live(run.program.operators[name][0], states[0])
-        operator.setup(run.program.context_of(name, 0, run.next_window, run.settings.home))
+        operator.setup(run.program.context_of(name, 0, run.next_window, run.launch))
         reason = why_not_forgotten(operator, path, request)
         operator.teardown()
         if not reason:
             self.state = {**self.state, name: (saved(operator, name), *states[1:])}
         return reason
+
+
+class Watermarks(RunPart):
+    """The watermarks of all operators after the last committed window, which the checkpoint holds."""
+
+    def __init__(self, run: RunState, inputs: DriverInputs, queue: PendingWork, operators: OperatorState) -> None:
+        self._run = run
+        self._inputs = inputs
+        self._queue = queue
+        self._operators = operators
+
+    def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
+        """Want a window in which operators see the present watermark, or in which the next source is idle.
+
+        Between two windows, watermarks advance if a source becomes idle, or if an input operator advances its own.
+        """
+        run, flow, times = self._run, self._run.plan.flow, self._run.checkpoint.event_times
+        if flow is None or not flow.users or run.in_flight or Want.WORK in known or self._inputs.found:
+            return
+        waiting = self._queue.all()
+        progress = self._progress(run.window + 1, now, waiting, has_delayed_items=self._operators.holds_items)
+        if times.advanced or flow.after(times, progress).advanced:
+            yield Want.WINDOW, now
+        next_idle = flow.next_idle(times, progress) if run.settings.until is Until.STOPPED else None
+        if next_idle is not None:
+            yield Want.EMPTY, next_idle
+
+    def _progress(self, window_id: int, now: datetime, waiting: Waiting, *, has_delayed_items: bool) -> Progress:
+        inputs = self._inputs
+        younger = {name for window in self._run.in_flight for name in window.upto}
+        return Progress(
+            window_id=window_id,
+            now=now,
+            waiting=waiting.decisive,
+            behind=inputs.behind | younger,
+            ended=inputs.exhausted,
+            sources=inputs.watermarks,
+            has_delayed_items=has_delayed_items,
+        )
+
+    def before(self, window: InFlightWindow) -> None:
+        flow = self._run.plan.flow
+        if flow is not None:
+            window.task = replace(window.task, seen=flow.seen(self._run.checkpoint.event_times))
+
+    def after(self, ended: EndedWindow, saved: Saved) -> Saved:
+        flow = self._run.plan.flow
+        if flow is None:
+            return {"event_times": EventTimes()}
+        has_delayed = bool(ended.answer.delayed)
+        progress = self._progress(ended.window_id, ended.at, saved["queue"], has_delayed_items=has_delayed)
+        progress = replace(progress, reports=ended.answer.reports)
+        return {"event_times": flow.after(ended.before.event_times, progress)}

@@ -3,15 +3,9 @@
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.redistribute import State
-from dagkit.engine.checkpoint.whole_files import elements_of, refuse_late, refuse_shared, settled, with_numbers
-from dagkit.engine.delivery.deliveries import Deliveries
-from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.files.checks import (
     make_output_folders,
     refuse_blocked,
@@ -19,11 +13,14 @@ from dagkit.engine.files.checks import (
     refuse_written_again,
     when_began,
 )
-from dagkit.engine.files.compact import forget, gathered, many
+from dagkit.engine.files.deliveries import Deliveries
 from dagkit.engine.files.publish import (
     attempts_in,
+    forget,
+    gathered,
     is_begun,
     is_finished,
+    many,
     note_begun,
     note_finished,
     refuse_lost,
@@ -33,16 +30,19 @@ from dagkit.engine.files.publish import (
     sweep_attempts,
     sweep_windows,
 )
+from dagkit.engine.files.receipt import write_receipts
 from dagkit.engine.files.regions import region_name
 from dagkit.engine.files.staging import Part, StagingPlace, by_file, next_wake
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import Action, EndedWindow, Finish, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
-from dagkit.engine.parts.wants import Action, Finish, Want, Wants
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point
 from dagkit.engine.program.program import Program
-from dagkit.engine.receipts.receipt import write_receipts
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.redistribute import State
+from dagkit.engine.record.whole_files import elements_of, refuse_late, refuse_shared, settled, with_numbers
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import incomplete_keys
 from dagkit.engine.worker.protocol import Answer, WindowTask
@@ -117,12 +117,12 @@ class Outputs(RunPart):
     def before(self, window: InFlightWindow) -> None:
         """Give the first attempt a place to stage in, if any operator stages files or entries."""
         if self._run.summary.writes:
-            window.task = replace(window.task, staging=self._attempt(window.window_id))
+            window.task = window.task.trying(staging=self._attempt(window.window_id))
         is_finished = not self._is_unfinished and self._deliveries.is_prepared(self._run.program)
         window.is_alone = window.is_alone and is_finished
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
-        return replace(task, staging=self._attempt(window.window_id)) if self._run.summary.writes else task
+        return task.trying(staging=self._attempt(window.window_id)) if self._run.summary.writes else task
 
     def _attempt(self, window_id: int) -> StagingPlace:
         """Return a new staging place for an attempt at a window."""
@@ -194,8 +194,9 @@ class Outputs(RunPart):
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         self._forget_attempts(checkpoint.window)
         self._unfinished, self._owes_receipts = by_file(checkpoint.finished), bool(checkpoint.receipted)
-        if ended.task.staging is not None:
-            self._woken_at = ended.task.staging.began
+        staging = ended.task.attempt.staging
+        if staging is not None:
+            self._woken_at = staging.began
         if self._replaced:
             forget(self._replaced, self._path)
             sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(checkpoint.finished))

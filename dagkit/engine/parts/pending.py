@@ -1,29 +1,88 @@
-"""The pending work of splittable operators on the driver: its queue, its scheduling, the rest for later launches."""
+"""The pending work of splittable operators on the driver: its queue, its scheduling, the rest for later launches.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+Deferred work without an end has nothing to do now. A launch that processes the available input leaves such work to the
+next launch; a launch that runs until it is idle polls it when it is due, until a poll finds nothing; a launch that runs
+until it is stopped polls for ever. Every launch waits for deferred work that has an end, and for work whose source did
+not answer: it may have more to read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
 from dagkit.api.running import Until
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.work_records import unreported, work_by_slot
-from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.parts.handovers import settle_handovers
 from dagkit.engine.parts.in_flight import UNSCHEDULED, InFlightWindow
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Want, Wants
-from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.work_records import settle_handovers, unreported, work_by_slot
+from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import ItemKey, Number, WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.schedule import Scheduler, WindowSchedule
+from dagkit.engine.work.schedule import Scheduler, WindowSchedule, WindowSizer
 from dagkit.engine.work.split import all_in
 from dagkit.engine.work.waiting import LaneView, Stretch, Waiting
-from dagkit.engine.work.window_size import WindowSizer
 from dagkit.engine.worker.protocol import Answer, Report, WindowTask
 from dagkit.scaling.policy import LONGEST_MILLIS
+
+
+class DrainPolicy:
+    """The rules for the work that this launch leaves to a later one."""
+
+    def __init__(self, until: Until) -> None:
+        self.aside: list[WorkItem] = []
+        """The work that truncating removed."""
+        self._until = until
+        self._truncated: set[tuple[str, Number]] = set()
+        """Elements that were truncated once. If such an element has an end, its rest is not truncated again."""
+
+    def asks_again(self, item: WorkItem) -> bool:
+        """Whether this launch resumes a deferred item once it is due, and does not end before."""
+        if item.is_for_next_launch:
+            return False
+        if item.has_end or item.unanswered or self._until is Until.STOPPED:
+            return True
+        return self._until is Until.IDLE and not item.in_vain
+
+    def truncated(self, work: Iterable[WorkItem], elements: Mapping[Address, Elements]) -> list[WorkItem]:
+        """Return the work that an application that drains still does, and put the rest aside."""
+        return [part for item in work for part in self._truncated_of(item, elements[item.into])]
+
+    def note(self, work: Iterable[WorkItem]) -> None:
+        """Note that this work was truncated."""
+        self._truncated |= {(item.into, item.number) for item in work}
+
+    def removed(self, part_of: Callable[[WorkItem], WorkItem | None]) -> list[WorkItem]:
+        """Remove the part of each item left to later launches that `part_of` returns, and return these parts."""
+        aside = WorkQueue.of(self.aside)
+        found = aside.removed(part_of)
+        self.aside = aside.all()
+        return found
+
+    def _truncated_of(self, item: WorkItem, elements: Elements) -> list[WorkItem]:
+        if item.has_end and (item.into, item.number) in self._truncated:
+            return [item]
+        now, later = elements.truncated(item)
+        self.aside += [part for part in (later,) if part is not None]
+        return [part for part in (now,) if part is not None]
+
+
+def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
+    """Return pending work for a new launch: work without an end is due at once, even if it was deferred or idle."""
+    return [
+        item
+        if (item.has_end and not item.is_for_next_launch) or (item.due is None and item.idle_since is None)
+        else replace(item, due=None, idle_since=None, waits_for="")
+        for item in work
+    ]
+
+
+def next_due(deferred: Iterable[WorkItem]) -> datetime | None:
+    """When the first deferred item is due; None if there is none."""
+    return min((item.due for item in deferred if item.due is not None), default=None)
 
 
 class PendingWork(RunPart):
@@ -111,13 +170,12 @@ class PendingWork(RunPart):
         schedule, task = window.schedule, window.task
         if window.promise is None:
             window.promise = schedule.promise(last=task.last)
-        window.polls = schedule.polls and not (window.is_promised or task.last or task.arriving or window.arrived.work)
+        window.polls = schedule.polls and not (window.is_promised or task.last or task.arriving or window.queued.work)
         window.task = replace(
             task,
             work=work_by_slot(schedule.allocation, summary.addresses),
             lasts_millis=schedule.lasts_millis if summary.slots else None,
-            movable=frozenset() if task.isolated else self._movable(schedule),
-        )
+        ).trying(movable=frozenset() if task.attempt.isolated else self._movable(schedule))
 
     def next_schedule(self, window_id: int) -> WindowSchedule:
         """Take the work of the next window from the queue."""
@@ -137,7 +195,7 @@ class PendingWork(RunPart):
         return frozenset(into for into in summary.near if summary.slots[into] > 1)
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
-        return replace(task, movable=frozenset())
+        return task.trying(movable=frozenset())
 
     def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
         """Settle handovers, and note when deferred work is due. Raise WindowLost unless all work is accounted for."""
@@ -178,7 +236,7 @@ def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[In
     It contains none of the work that only younger windows discovered.
     """
     unknown: dict[ItemKey, list[WorkItem]] = {}
-    for item in chain.from_iterable(window.arrived.work for window in younger):
+    for item in chain.from_iterable(window.queued.work for window in younger):
         unknown.setdefault(item.key, []).append(item)
 
     def known(items: Iterable[WorkItem]) -> tuple[WorkItem, ...]:
@@ -190,7 +248,7 @@ def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[In
         if not isinstance(part, LaneView) or not unknown:
             parts[name] = part if isinstance(part, LaneView) else known(part)
             continue
-        place = younger[0].arrived.places.get(name, part.start)
+        place = younger[0].queued.places.get(name, part.start)
         parts[name] = part.until(place)
         parts[f"{name} later"] = known(part.since(place))
     return Waiting(parts)
@@ -203,20 +261,21 @@ def _lies_in(item: WorkItem, given: Iterable[WorkItem]) -> bool:
 
 def _with_due_times(answer: Answer, now: datetime) -> Answer:
     """Return the answer, received now, with the due time of each deferred item."""
-    return replace(
-        answer, reports=tuple(_with_due_time(report, now) if report.put_off else report for report in answer.reports)
-    )
+    return replace(answer, reports=tuple(_with_due_time(report, now) for report in answer.reports))
 
 
 def _with_due_time(report: Report, now: datetime) -> Report:
-    left = (
+    delays = {end: put_off for done in report.done.values() for end, put_off in done.put_off.items()}
+    if not delays:
+        return report
+    left = [
         item
         if put_off is None
         else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now), waits_for=put_off.waits_for)
         for item in report.left
-        for put_off in [report.put_off.get(item.end_key)]
-    )
-    return replace(report, left=tuple(left))
+        for put_off in [delays.get(item.end_key)]
+    ]
+    return report.leaving(left)
 
 
 def _idle_since(item: WorkItem, now: datetime) -> datetime | None:

@@ -5,35 +5,34 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from dagkit.api.stats import Backlog
-from dagkit.engine.address import Address
-from dagkit.engine.changes.listeners import StatsListeners
-from dagkit.engine.changes.reconfiguration import (
+from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.listeners import StatsListeners
+from dagkit.engine.parts.operator_state import OperatorState
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.requests import GiveUp, OnWork, Refused, Reply, RequestInbox, Retry, StopRun, TapStream
+from dagkit.engine.parts.run_part import Action, Change, EndedWindow, Look, RunPart, Saved, Sleep, Start, Want, Wants
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.running_plan import (
     Forgetting,
     PendingChange,
+    RunningPlan,
     Scaling,
     WorkRequest,
     change_of,
     count_fact,
 )
-from dagkit.engine.changes.requests import GiveUp, OnWork, Refused, Reply, RequestInbox, Retry, StopRun, TapStream
-from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.facts import Changed, Decided, Fact, Scaled
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.history.history import is_named
-from dagkit.engine.parts.discover import DriverInputs
-from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.parts.operator_state import OperatorState
-from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.taps import Taps
-from dagkit.engine.parts.wants import Action, Change, Look, Sleep, Start, Want, Wants
-from dagkit.engine.reports.run_events import Reshaped
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Changed, Decided, Fact, Scaled
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.history import is_named
+from dagkit.engine.record.run_events import Reshaped
 from dagkit.engine.work.split import BacklogCount, split_at_the_end
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import ApplicationFaults, DagkitError, did_you_mean
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 
 _log = logging.getLogger(__name__)
 

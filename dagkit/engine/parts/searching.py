@@ -12,21 +12,20 @@ from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 
-from dagkit.engine.aside.search import Search, cut_out, is_indivisible
-from dagkit.engine.aside.tracing import TracedPlace, folder_for_traces, remove_traces, traced
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.failures import OperatorFailed, RecordFatal, WindowLost, WorkerDied
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.parts.launch_marker import LaunchMarker
 from dagkit.engine.parts.pending import PendingWork
-from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
-from dagkit.engine.parts.wants import Want, Wants
+from dagkit.engine.program.failures import OperatorFailed, WindowLost, WorkerDied, record_fatal
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.status_file import LaunchMarker
+from dagkit.engine.work.aside import Search, cut_out, is_indivisible
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.worker.protocol import Answer, Leaving, WindowTask
+from dagkit.engine.worker.tracing import TracedPlace, folder_for_traces, remove_traces, traced
 from dagkit.errors import DagkitError
 from dagkit.scaling.policy import LONGEST_MILLIS
 
@@ -69,7 +68,7 @@ class RecordSearch(RunPart):
         if search is not None and not is_promised:
             window.schedule = self._next_schedule(window.window_id, search)
         isolated = search is not None or timeout is not None or self._marker.was_killed
-        window.task = replace(window.task, isolated=isolated, timeout_millis=timeout)
+        window.task = window.task.trying(isolated=isolated, timeout_millis=timeout)
         if search is None:
             is_traced = is_promised and self._marker.was_killed
         else:
@@ -93,7 +92,7 @@ class RecordSearch(RunPart):
         """Return a task whose slots note what they process; the same task if there is no folder for the notes."""
         with suppress(OSError):
             folder = folder_for_traces(self._run.settings.application_path, window.window_id)
-            return replace(task, traces=folder, locates=tuple(self._run.program.stage_of))
+            return task.trying(traces=folder, locates=tuple(self._run.program.stage_of))
         return task
 
     # ---- a window that failed
@@ -102,26 +101,25 @@ class RecordSearch(RunPart):
         attempts, publisher = window.attempts, self._run.publisher
         places = _noted(task)
         if window.put_off is not None:
-            return task if task.traces is None else self._with_traces(window, task)
+            return task if task.attempt.traces is None else self._with_traces(window, task)
         publisher.started(window)
         try:
             again = self._is_tried_again(window, error, places)
             error = error if again else _last_failure(window, error)
-            leaves = task.leaves if again else self._leaves_next(window, error)
+            leaves = task.attempt.leaves if again else self._leaves_next(window, error)
         except DagkitError:
             publisher.failed(window, error, again=False)
             raise
         publisher.failed(window, error, again=True)
-        if leaves is not task.leaves:
+        if leaves is not task.attempt.leaves:
             attempts.failures = 0
         if leaves is Leaving.ALL:
             attempts.unreadable.clear()
-        task = replace(
-            task,
+        task = task.trying(
             leaves=leaves,
             without=frozenset(attempts.unreadable),
             without_work=attempts.without_work,
-            isolated=task.isolated or attempts.is_traced or leaves is not task.leaves,
+            isolated=task.attempt.isolated or attempts.is_traced or leaves is not task.attempt.leaves,
             locates=() if attempts.unlocated is None else (attempts.unlocated.failure.operator,),
             traces=None,
         )
@@ -143,7 +141,7 @@ class RecordSearch(RunPart):
             attempts.failures = 0
             return True
         if self._is_searched(window, error) and not self._goes_by_halves(window):
-            if window.task.traces is None and not attempts.is_traced:
+            if window.task.attempt.traces is None and not attempts.is_traced:
                 attempts.is_traced = True
                 return True
             if self._leaves_traced(window, error, places):
@@ -161,7 +159,7 @@ class RecordSearch(RunPart):
     ) -> bool:
         """Whether the next attempt at a window leaves more work: the stretches in which slots ended.
 
-        Raise `RecordFatal` if such a stretch is the record, and the record stops the run.
+        Raise `record-fatal` if such a stretch is the record, and the record stops the run.
         """
         attempts = window.attempts
         found = [item for place in places if (item := self._suspect_at(window, place)) is not None]
@@ -211,24 +209,24 @@ class RecordSearch(RunPart):
     def _leaves_next(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> Leaving:
         """Return the work that the next attempt at a window leaves, after all attempts at it have failed.
 
-        Raise the failure if work is not its cause. Raise `RecordFatal` if the record is found and stops the run.
+        Raise the failure if work is not its cause. Raise `record-fatal` if the record is found and stops the run.
         """
         if not self._is_searched(window, error):
             raise error
         if self._is_down_to(window):
             (item,) = window.work
             self._refuse_fatal(window, item, error)
-        elif window.task.leaves is Leaving.NOTHING and self._run.summary.finds:
+        elif window.task.attempt.leaves is Leaving.NOTHING and self._run.summary.finds:
             return Leaving.FOUND
         if not window.work:
             raise error
         return Leaving.ALL
 
     def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
-        """Raise `RecordFatal` unless the record that ends its worker can be set aside."""
+        """Raise `record-fatal` unless the record that ends its worker can be set aside."""
         if not self._run.summary.sets_aside or not item.has_end or self._aside.is_full:
             place = self._aside.spot(item)
-            raise RecordFatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
+            raise record_fatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
 
     def _may_locate(self, window: InFlightWindow, error: OperatorFailed) -> bool:
         """Whether another attempt may find the place of the record on which an operator failed."""
@@ -246,7 +244,7 @@ class RecordSearch(RunPart):
         """
         sets_aside = self._run.summary.sets_aside
         may_be = isinstance(error, WorkerDied) or (sets_aside and error.code == "operator-failed")
-        return may_be and window.task.leaves is not Leaving.ALL
+        return may_be and window.task.attempt.leaves is not Leaving.ALL
 
     # ---- a window that ended
 
@@ -274,7 +272,7 @@ class RecordSearch(RunPart):
     def _search_after(self, window: InFlightWindow, answer: Answer) -> tuple[Answer, Search | None]:
         search, work, attempts = self.search, window.work, window.attempts
         is_step = self._is_step(window)
-        if window.task.leaves is Leaving.ALL and (is_step or search is None):
+        if window.task.attempt.leaves is Leaving.ALL and (is_step or search is None):
             if search is not None and search.is_down_to(work):
                 return self._set_aside(window, work, answer), None
             return answer, Search.of(work)
@@ -283,7 +281,7 @@ class RecordSearch(RunPart):
         suspects = [item for item in attempts.suspects if item not in attempts.records]
         if search is None or not is_step:  # a window of other work
             return answer, Search.of(suspects, is_traced=True) if search is None else search.joined(suspects)
-        if any(report.put_off for report in answer.reports):
+        if any(done.put_off for report in answer.reports for done in report.done.values()):
             # the rest is not there yet: later windows process it as usual
             return answer, Search.of(suspects, is_traced=True)
         return answer, search.after(work, answer.left)
@@ -295,12 +293,13 @@ class RecordSearch(RunPart):
 
 def _noted(task: WindowTask) -> Sequence[TracedPlace]:
     """Return what the slots of an attempt noted and did not end, and remove their notes."""
-    if task.traces is None:
+    traces = task.attempt.traces
+    if traces is None:
         return ()
     try:
-        return traced(task.traces)
+        return traced(traces)
     finally:
-        remove_traces(task.traces)
+        remove_traces(traces)
 
 
 def _last_failure(window: InFlightWindow, error: OperatorFailed | WindowLost) -> OperatorFailed | WindowLost:

@@ -8,15 +8,15 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dagkit.engine.address import SourceKey
-from dagkit.engine.aside.decided import DecidedWork, WorkAside, decided_of
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.failures import OperatorFailed, Spot, WindowLost, spot_of
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.reconfiguring import Reconfiguration
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.program.address import SourceKey
+from dagkit.engine.program.failures import OperatorFailed, Spot, WindowLost, spot_of
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.work.aside import DecidedWork, WorkAside, decided_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, Leaving
 
@@ -58,7 +58,7 @@ class Aside(RunPart):
         """Whether the next attempt at a window leaves the source at which it failed, which is then set aside."""
         source = error.failure.aside if isinstance(error, OperatorFailed) else None
         unreadable = window.attempts.unreadable
-        if source is None or source in unreadable or window.task.leaves is Leaving.ALL:
+        if source is None or source in unreadable or window.task.attempt.leaves is Leaving.ALL:
             return False
         if len(self.decided.all_aside) + len(unreadable) >= MOST_ASIDE:
             return False
@@ -111,8 +111,5 @@ class Aside(RunPart):
 
 def _without(answer: Answer, work: Iterable[WorkItem]) -> Answer:
     ends = {item.end_key for item in work}
-    reports = (
-        replace(report, left=tuple(item for item in report.left if item.end_key not in ends))
-        for report in answer.reports
-    )
+    reports = (report.leaving([item for item in report.left if item.end_key not in ends]) for report in answer.reports)
     return replace(answer, reports=tuple(reports))

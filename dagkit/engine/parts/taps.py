@@ -6,15 +6,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dagkit.api.operators import DelayOperator
-from dagkit.engine.changes.requests import Refused, Reply, Request, RequestInbox, ShownItem, TapStream
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.discoveries import Discovery
+from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.requests import Refused, Reply, Request, RequestInbox, ShownItem, TapStream
 from dagkit.engine.parts.run_part import EndedWindow, RunPart
 from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.worker.binding import Tapping
 from dagkit.engine.worker.protocol import Sample, Tap
-from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
 from dagkit.graph import Graph
 from dagkit.ledger import StoreError

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from dagkit.api.files import output_files
-from dagkit.engine.aside.decided import WorkAside, decided_of
-from dagkit.engine.changes.requests import GiveUp, OnWork, Refused
-from dagkit.engine.checkpoint.whole_files import is_among
-from dagkit.engine.facts import Decided, Decision
-from dagkit.engine.history.history import is_named
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.requests import GiveUp, OnWork, Refused
 from dagkit.engine.parts.run_part import RunPart
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.searching import RecordSearch
 from dagkit.engine.parts.setting_aside import Aside
+from dagkit.engine.program.facts import Decided, Decision
+from dagkit.engine.record.history import is_named
+from dagkit.engine.record.whole_files import is_among
+from dagkit.engine.work.aside import WorkAside, decided_of
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
 from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY

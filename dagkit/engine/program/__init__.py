@@ -1,1 +1,1 @@
-"""What every worker needs to know of an application: a plain, picklable program, and how a compilation becomes one."""
+"""What runs: the program of an application as picklable data, and the names, failures and output of its operators."""

@@ -16,7 +16,8 @@ from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.running import Context
 from dagkit.api.streams import BatchKey, StreamCodec
 from dagkit.api.work import SplittableOperator
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.operator_output import LogPlace
 from dagkit.plan.model import Routing
 from dagkit.ranges import BundleFinalizer
 from dagkit.schema import Bindings
@@ -30,6 +31,22 @@ if TYPE_CHECKING:
 
 Port = tuple[str, str]
 """An operator and one of its ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the windows of one launch share."""
+
+    application_path: str = ""
+    """The application's folder, which contains its ledger."""
+    home: str = ""
+    """The folder that relative paths of operators start from: where the driver was started."""
+    began: datetime | None = None
+    """When the driver began the launch."""
+    log: LogPlace | None = None
+    """Where slots append what operators print and log."""
+
+
 SeenWatermarks = tuple[Mapping[str, datetime | None], datetime | None]
 """The watermarks that an operator sees in a window: by input port, and that of all together."""
 
@@ -296,12 +313,10 @@ class Program:
         operator: str,
         partition: int,
         window_id: int,
-        home: str = "",
+        launch: Launch = Launch(),
         *,
-        application_path: str = "",
         seen: SeenWatermarks | None = None,
         finalizer: BundleFinalizer | None = None,
-        launched: datetime | None = None,
         began: datetime | None = None,
     ) -> Context:
         """The context of a partition of an operator."""
@@ -312,14 +327,14 @@ class Program:
             partition=partition,
             partitions=len(self.operators[operator]),
             window_id=window_id,
-            home=home,
-            application_path=application_path,
+            home=launch.home,
+            application_path=launch.application_path,
             attributes=self.attributes[operator],
             is_followed=operator in self.followed,
             watermarks=ports,
             watermark=watermark,
             finalizer=finalizer or BundleFinalizer(),
-            launched=launched,
+            launched=launch.began,
             began=began,
         )
 

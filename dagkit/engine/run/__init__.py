@@ -1,1 +1,1 @@
-"""The run loop: it decides the next action, performs it and commits windows."""
+"""The run loop: it decides the next action, performs it and commits windows; and the beginning of a launch."""

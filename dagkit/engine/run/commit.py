@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.run_part import EndedWindow
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.run.run_parts import RunParts
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import DagkitError

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from dagkit.engine.parts.wants import (
+from dagkit.engine.parts.run_part import (
     Action,
     Await,
     Change,

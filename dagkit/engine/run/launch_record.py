@@ -3,28 +3,31 @@
 PATH/launched.json    the record of the last launch
 """
 
+import errno
+import fcntl
 import itertools
 import logging
 import os
 import re
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.compiler import Compilation
-from dagkit.engine.reports.run_events import PlanDiffers
-from dagkit.engine.reports.snapshot import bytes_of, document_in
+from dagkit.engine.record.run_events import PlanDiffers
+from dagkit.engine.record.snapshot import bytes_of, document_in
+from dagkit.engine.record.status_file import refuse_second
 from dagkit.graph import Node
+from dagkit.ground.urls import is_url, shown
 from dagkit.ledger import StoreError
-from dagkit.ledger.stores import KeyMissing, Store
+from dagkit.ledger.stores import KeyMissing, Store, open_store
 from dagkit.plan import diff
-from dagkit.plan.configuration_lines import lines_of
+from dagkit.plan.configuration_lines import attribute_values, lines_of, property_values
 from dagkit.plan.model import Plan
-from dagkit.plan.placed_values import attribute_values, property_values
-from dagkit.urls import is_url, shown
 
 LAUNCHED = "launched.json"
 
@@ -120,3 +123,56 @@ def kept_place(place: str, now: datetime) -> str:
 def is_kept(name: str) -> bool:
     """Whether a folder has a name that `kept_place` gave: it holds an earlier run."""
     return re.search(r"\.\d{8}T\d{6}(\.\d{6}(-\d+)?)?$", name) is not None
+
+
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""The errors of filesystems that cannot lock a folder, such as NFS."""
+
+
+@contextmanager
+def claimed(place: str, *, take_over: bool, fresh: bool) -> Iterator[str | None]:
+    """Within the block, no other launch of this machine begins in the folder: it waits, and then reads the status.
+
+    If `fresh`, the folder of the earlier run is renamed; yield its new path. Raise driver-runs if another process runs
+    the application, unless this one is to `take_over`.
+    """
+    with _locked(place):
+        if not take_over:
+            refuse_second(open_store(place), datetime.now(UTC))
+        kept = keep_aside(place, datetime.now(UTC)) if fresh else None
+        if kept is None:
+            yield None
+            return
+    with claimed(place, take_over=take_over, fresh=False):  # of the new folder, which another launch may make first
+        yield kept
+
+
+@contextmanager
+def _locked(place: str) -> Iterator[None]:
+    """Hold the lock of the folder of this name, which is made if there is none."""
+    folder = None if is_url(place) else _lock(Path(place))
+    try:
+        yield
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+def _lock(path: Path) -> int | None:
+    """A descriptor of the folder, with its lock; None if it cannot be locked, or not be made, which is found later."""
+    while True:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            folder = os.open(path, os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(folder)):
+                return folder
+            os.close(folder)  # it was renamed meanwhile
+        except OSError as error:
+            os.close(folder)
+            if error.errno in _NO_LOCKS:
+                return None
+            raise

@@ -8,16 +8,15 @@ import logging
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.redistribute import State
-from dagkit.engine.entrances import operator_of
-from dagkit.engine.failures import OperatorFailed, failure_of
-from dagkit.engine.operator_output import log_in
 from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_part import Action, Await, Commit, Sleep, Start, Stop, Want
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.parts.wants import Action, Await, Commit, Sleep, Start, Stop, Want
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Draining, Ended, Resumed
+from dagkit.engine.program.entrances import operator_of
+from dagkit.engine.program.failures import OperatorFailed, failure_of
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.redistribute import State
+from dagkit.engine.record.run_events import Draining, Ended, Resumed
 from dagkit.engine.run.commit import Committer
 from dagkit.engine.run.decide import LoopState, next_action
 from dagkit.engine.run.run_parts import RunParts
@@ -169,7 +168,8 @@ class Loop:
             part.begin()
         is_promised = run.in_flight.promised is not None
         waiting = self.parts.waiting(run.checkpoint.queue)
-        run.publisher.publish(Resumed(run.program.application, run.window, waiting, is_promised))
+        pending = run.publisher.by_unit(self.parts.pending)
+        run.publisher.publish(Resumed(run.program.application, run.window, waiting, is_promised, pending))
 
     def _perform(self, action: Action) -> None:
         run = self.run_state
@@ -189,16 +189,13 @@ class Loop:
 
     def _start(self, *, last: bool) -> None:
         """Start the next window; if it is the oldest in flight, the ledger gets its promise first."""
-        run, settings, now = self.run_state, self.run_state.settings, self.run_state.now()
+        run, now = self.run_state, self.run_state.now()
         task = WindowTask(
             window_id=run.next_window,
             committed=run.window,
             last=last,
-            launched=run.launched,
             began=now,
-            home=settings.home,
-            application_path=settings.application_path,
-            log=log_in(settings.application_path),
+            launch=run.launch,
         )
         window = InFlightWindow(task, now, is_alone=not run.in_flight)
         run.in_flight.keep_promise(window)

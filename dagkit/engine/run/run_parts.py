@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 
-from dagkit.engine.changes.requests import RequestInbox
 from dagkit.engine.parts.accounts import Accounts
 from dagkit.engine.parts.awaited_servers import AwaitedServers
 from dagkit.engine.parts.discover import DriverInputs
-from dagkit.engine.parts.operator_state import OperatorState
+from dagkit.engine.parts.operator_state import OperatorState, Watermarks
 from dagkit.engine.parts.outputs import Outputs
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.publishing import Publishing
 from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.requests import RequestInbox
 from dagkit.engine.parts.run_part import RunPart
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.searching import RecordSearch
 from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.parts.taps import Taps
-from dagkit.engine.parts.watermarks import Watermarks
 from dagkit.engine.parts.work_requests import WorkRequests
 from dagkit.engine.work.item import WorkItem
 
@@ -59,6 +58,11 @@ class RunParts:
             self.publishing,  # observers learn what the other parts have done
         )
         return iter(in_order)
+
+    @property
+    def pending(self) -> Iterator[tuple[str, int]]:
+        """The operators of inputs with pending work, and its positions."""
+        return ((into.operator, length) for into, (_, length) in self.queue.queue.lengths().items())
 
     def waiting(self, before: Iterable[WorkItem]) -> int:
         """How many items of work and of discoveries wait after a launch with this queue."""

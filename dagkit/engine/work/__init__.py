@@ -1,1 +1,1 @@
-"""The pending work of splittable operators: its cost, its allocation to slots, and where it is split. Pure."""
+"""The pending work of splittable operators: its cost, its allocation to slots, its splits, what is set aside. Pure."""

@@ -8,14 +8,15 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dagkit.api.operators import Operator
+from dagkit.api.operators import Operator, main_outlet
+from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator, is_placed, is_sourced, work_port
-from dagkit.engine.address import Address, SourceKey
-from dagkit.engine.codec import JsonCodec
-from dagkit.engine.entrances import code_of, made_by
+from dagkit.engine.program.address import Address, SourceKey
+from dagkit.engine.program.codec import JsonCodec
+from dagkit.engine.program.entrances import code_of, made_by
 from dagkit.engine.program.program import Program
-from dagkit.engine.restrictions import KEPT_SHARES, Restrictions, divided_at, intervals
 from dagkit.engine.work.item import Number, WorkItem, name_of
+from dagkit.engine.work.restrictions import KEPT_SHARES, Restrictions, divided_at, intervals
 from dagkit.engine.work.split import Pieces
 from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import (
@@ -28,44 +29,35 @@ from dagkit.ranges import (
 )
 
 
-class PartsWrong(RunFailure):
+def _parts_mismatched(into: Address, whole: Any, problem: str) -> RunFailure:
     """A splittable operator split an element into parts that do not cover it exactly."""
-
-    code = "parts-mismatched"
-
-    def __init__(self, into: Address, whole: Any, problem: str) -> None:
-        super().__init__(
-            f"{into.operator}.split divided {whole} so that {problem}",
-            "yield parts that touch, from its start to its end",
-            Scene(into.operator),
-        )
+    return RunFailure(
+        f"{into.operator}.split divided {whole} so that {problem}",
+        "yield parts that touch, from its start to its end",
+        Scene(into.operator),
+        code="parts-mismatched",
+    )
 
 
-class TruncatedWrong(RunFailure):
+def _truncation_invalid(into: Address, whole: Any, kept: Any) -> RunFailure:
     """A splittable operator that drains returned a range that is no first part of the given one."""
-
-    code = "truncation-invalid"
-
-    def __init__(self, into: Address, whole: Any, kept: Any) -> None:
-        super().__init__(
-            f"{into.operator}.truncate made {kept} of {whole}",
-            "return the part that is still done, from its start on, or None",
-            Scene(into.operator),
-        )
+    return RunFailure(
+        f"{into.operator}.truncate made {kept} of {whole}",
+        "return the part that is still done, from its start on, or None",
+        Scene(into.operator),
+        code="truncation-invalid",
+    )
 
 
-class ElementUnreadable(RunFailure):
+def _element_unreadable(into: Address, element: JsonValue, error: Exception) -> RunFailure:
     """The present payload type cannot read a pending element."""
-
-    code = "element-unreadable"
-
-    def __init__(self, into: Address, element: JsonValue, error: Exception) -> None:
-        super().__init__(
-            f"{element!r:.80} waits for {into}, written by another version of its payload, and this one cannot read "
-            f"it: {error}",
-            "let its type read what was kept, or launch the earlier version until that work is done",
-            Scene(into.operator),
-        )
+    return RunFailure(
+        f"{element!r:.80} waits for {into}, written by another version of its payload, and this one cannot read "
+        f"it: {error}",
+        "let its type read what was kept, or launch the earlier version until that work is done",
+        Scene(into.operator),
+        code="element-unreadable",
+    )
 
 
 class Elements:
@@ -79,6 +71,11 @@ class Elements:
         self._takes_offsets = type(operator).restriction_type is OffsetRange
         self._is_sized = type(operator).size is not SplittableOperator.size
         self._knows_earliest = type(operator).earliest is not SplittableOperator.earliest
+
+    @cached_property
+    def outlet(self) -> Outlet[Any] | None:
+        """The main outlet of the operator, to which it sends what it makes of elements."""
+        return main_outlet(self.operator)
 
     @cached_property
     def _written(self) -> JsonCodec:
@@ -137,7 +134,7 @@ class Elements:
         try:
             element = self._written.back(item.element)
         except (ValueError, TypeError) as error:
-            raise ElementUnreadable(self.into, item.element, error) from error
+            raise _element_unreadable(self.into, item.element, error) from error
         return element.part(item.start, item.end) if is_sourced(element) else element
 
     def restriction(self, item: WorkItem) -> Any:
@@ -209,10 +206,10 @@ class Elements:
             return None, item
         if item.restriction is not None:
             if self.restrictions.written(element, kept, "truncate") != item.restriction:
-                raise TruncatedWrong(self.into, whole, kept)
+                raise _truncation_invalid(self.into, whole, kept)
             return item, None
         if kept.start != item.start or kept.stop > item.end:
-            raise TruncatedWrong(self.into, whole, kept)
+            raise _truncation_invalid(self.into, whole, kept)
         if kept.stop == item.end:
             return item, None
         later = item.part(kept.stop, item.end)
@@ -277,12 +274,14 @@ class Elements:
         """Parts of a restriction that is no range of offsets, with the shares of each."""
         made = list(parts)
         if not made:
-            raise PartsWrong(self.into, whole, "there is no part")
+            raise _parts_mismatched(self.into, whole, "there is no part")
         if isinstance(whole, ByteKeyRange):
             _refuse_unless_touching(self.into, whole, made)
         bounded = [self.restrictions.is_bounded(element, part) for part in made]
         if not all(bounded[:-1]):
-            raise PartsWrong(self.into, whole, f"{made[bounded.index(False)]!r:.80} has no end and is not the last")
+            raise _parts_mismatched(
+                self.into, whole, f"{made[bounded.index(False)]!r:.80} has no end and is not the last"
+            )
         sizes = [self.restrictions.size(element, part) for part in made]
         for (start, end), part in zip(intervals(sizes, last_ends=bounded[-1]), made, strict=True):
             yield start, end, part
@@ -295,21 +294,21 @@ def _touching(
     reached = whole.start
     for part in parts:
         if part.start != reached:
-            raise PartsWrong(into, whole, f"{part} follows what ends at {reached}")
+            raise _parts_mismatched(into, whole, f"{part} follows what ends at {reached}")
         reached = part.stop
         yield part.start, part.stop, part
     if reached != whole.stop:
-        raise PartsWrong(into, whole, f"the last part ends at {reached}")
+        raise _parts_mismatched(into, whole, f"the last part ends at {reached}")
 
 
 def _refuse_unless_touching(into: Address, whole: ByteKeyRange, parts: Sequence[ByteKeyRange]) -> None:
     reached = whole.start
     for part in parts:
         if part.start != reached:
-            raise PartsWrong(into, whole, f"{part} follows what ends at {reached!r}")
+            raise _parts_mismatched(into, whole, f"{part} follows what ends at {reached!r}")
         reached = part.stop
     if reached != whole.stop:
-        raise PartsWrong(into, whole, f"the last part ends at {reached!r}")
+        raise _parts_mismatched(into, whole, f"the last part ends at {reached!r}")
 
 
 def elements_of(program: Program, name: str, operator: Operator) -> Elements | None:

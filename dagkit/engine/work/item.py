@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from dagkit.engine.address import Address
-from dagkit.engine.facts import Split
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OFFSET_UNKNOWN
 
 Number = tuple[int, ...]

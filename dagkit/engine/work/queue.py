@@ -8,7 +8,7 @@ from itertools import chain
 from operator import attrgetter
 
 from dagkit.api.stats import Backlog
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Number, PromisedItem, WorkItem
 from dagkit.engine.work.split import (

@@ -63,6 +63,9 @@ class WorkRecord:
     """The files for which receipts are wanted, by name."""
 
 
+NOTHING_RECORDED = WorkRecord()
+
+
 class Recorder:
     """Collects the record of one slot and input during the window.
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from operator import attrgetter
 
 from dagkit.api.stats import Backlog
-from dagkit.engine.address import Address
-from dagkit.engine.facts import Split
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.scaling.policy import PIECE

@@ -10,7 +10,7 @@ from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
 from dagkit.api.operators import REJECTED, DelayOperator, Operator
 from dagkit.api.state import declared_state
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.program import Port, Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.split import CutNear

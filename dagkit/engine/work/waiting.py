@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Self, overload
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from dagkit.engine.address import Address
-from dagkit.engine.differences import NEW, PIECES, Change, Piece, difference, joined_pieces
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.differences import NEW, PIECES, Change, Piece, difference, joined_pieces
 from dagkit.engine.work.item import WorkItem
 
 # With 100,000 waiting blocks, comparing and recording all of them took each window 1.3 s and 5 MB. Unpacking takes 3 µs

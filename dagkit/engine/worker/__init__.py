@@ -1,1 +1,1 @@
-"""The execution of one slot in one window."""
+"""The execution of one slot in one window, with the board over which slots hand work over."""

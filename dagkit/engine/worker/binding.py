@@ -4,26 +4,98 @@ Inside a stage an output calls the next operator directly, and so does an output
 The outbox gathers items for other levels and slots by their target slot.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dagkit.api.controls import controls_in
+from dagkit.api.controls import Delivery, Stamped, controls_in
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.work import work_port
+from dagkit.engine.program.entrances import code_of
+from dagkit.engine.program.failures import Spot, offsets_in
 from dagkit.engine.program.program import Keying, Port, Program, StageProgram, Target
-from dagkit.engine.worker.control_tuples import Controls
 from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, of_items, receiver, to_all
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.engine.worker.origins import Origins
 from dagkit.engine.worker.outbox import Outbox
-from dagkit.engine.worker.protocol import SlotState, WindowTask
+from dagkit.engine.worker.protocol import Sample, SlotState, Tap, WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.engine.worker.sliding import Panes, slider_name
-from dagkit.engine.worker.tapped import Tapping
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
+
+
+class Controls:
+    """The control tuples that reach one operator in one window."""
+
+    def __init__(self, name: str, operator: Operator, flush: Callable[[str], None]) -> None:
+        self._name = name
+        self._operator = operator
+        self._flush = flush
+        self._seen: set[str] = set()
+        self._waiting: list[Stamped] = []
+
+    def take(self, stamped: Stamped) -> None:
+        """Deliver a control tuple, at once or at the end; ignore a second copy from another partition."""
+        if stamped.stamp in self._seen:
+            return
+        self._seen.add(stamped.stamp)
+        if stamped.control.delivery is Delivery.END_WINDOW:
+            self._waiting.append(stamped)
+        else:
+            self._deliver(stamped)
+
+    def end(self) -> None:
+        """Deliver the control tuples that waited until all items were processed."""
+        waiting, self._waiting = self._waiting, []
+        for stamped in waiting:
+            self._deliver(stamped)
+
+    def _deliver(self, stamped: Stamped) -> None:
+        self._flush(self._name)  # items that came before it are processed before it
+        with code_of(self._name):
+            is_handled = self._operator.process_control(stamped.control)
+        if not is_handled:
+            for sink in self._operator._control_sinks.values():  # noqa: SLF001 - outputs are bound there
+                sink(stamped)
+
+
+class Tapping:
+    """The samples of one output in one slot."""
+
+    def __init__(self, tap: Tap, slot: int, spot: Callable[[int | None], Spot] = lambda _: Spot()) -> None:
+        """Take a function that returns the place of a record, given its position in the element, if that is known."""
+        self.output: Port = (tap.operator, tap.port)
+        self.samples: list[Sample] = []
+        self._tap = tap
+        self._slot = slot
+        self._spot = spot
+        self._passed = 0
+
+    @property
+    def receiver(self) -> Receiver:
+        """What is bound to the output beside the operators that it sends to."""
+        return Receiver(lambda item: self.take([item]), self._take_batch)
+
+    def take(self, items: Iterable[Any], positions: Iterable[int | None] | None = None) -> None:
+        """Keep the items whose turn it is; positions are those of the items, if they are known."""
+        if self._is_full:
+            return
+        places = iter(positions) if positions is not None else None
+        for item in items:
+            position = None if places is None else next(places, None)
+            if self._passed % self._tap.every == 0 and not self._is_full:
+                self.samples.append(self._tap.sample(self._slot, item, self._spot(position).place))
+            self._passed += 1
+
+    def _take_batch(self, batch: Batch[Any]) -> None:
+        if not self._is_full:
+            self.take(batch.items(), offsets_in(batch))
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.samples) >= self._tap.most
 
 
 class Binding:
@@ -136,7 +208,7 @@ class Binding:
             parts = receiver(unifier, "parts", Keying(), target.into[0])
             parts = self.origins.into(parts, unifier, "parts", Keying()) if target.placed else parts
             self._merging[target.wire] = life, parts
-            life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
+            life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.launch))
             life.begin(window.window_id)
         return self._merging[target.wire][1]
 

@@ -13,7 +13,7 @@ from dagkit.api.operators import Operator, batch_handler_of, handler_name, handl
 from dagkit.api.ports import input_ports
 from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.api.tagged import Unwritable
-from dagkit.engine.entrances import note, noting
+from dagkit.engine.program.entrances import note, noting
 from dagkit.engine.program.program import Keying
 from dagkit.errors import RunFailure, Scene
 from dagkit.schema import Bindings, arguments_of_class
@@ -28,31 +28,25 @@ GATHERED_ITEMS = 8192
 """Single items that wait for one call, where an operator takes batches only, or where they go far."""
 
 
-class StateUnreadable(RunFailure):
+def _state_unreadable(operator: str, state: str, error: Exception) -> RunFailure:
     """The present class cannot read the saved state."""
-
-    code = "state-unreadable"
-
-    def __init__(self, operator: str, state: str, error: Exception) -> None:
-        super().__init__(
-            f"{operator}.{state} was saved by another version of the class, and this one cannot read it: {error}",
-            "let its type read what was saved, or declare the new state under another name",
-            Scene(operator),
-        )
+    return RunFailure(
+        f"{operator}.{state} was saved by another version of the class, and this one cannot read it: {error}",
+        "let its type read what was saved, or declare the new state under another name",
+        Scene(operator),
+        code="state-unreadable",
+    )
 
 
-class StateUnwritable(RunFailure):
+def _state_unwritable(operator: str, state: str, value: str, declared: str) -> RunFailure:
     """State cannot be saved such that it reads back unchanged."""
-
-    code = "state-unwritable"
-
-    def __init__(self, operator: str, state: str, value: str, declared: str) -> None:
-        super().__init__(
-            f"{operator}.{state} holds {value}, which cannot be saved as {declared} and read back as it was",
-            "declare a type for it that can, as in `State[…]` and `KeyedState[…, …]`: a dataclass, a pydantic model, "
-            "an enum, numbers, text, lists of them",
-            Scene(operator),
-        )
+    return RunFailure(
+        f"{operator}.{state} holds {value}, which cannot be saved as {declared} and read back as it was",
+        "declare a type for it that can, as in `State[…]` and `KeyedState[…, …]`: a dataclass, a pydantic model, "
+        "an enum, numbers, text, lists of them",
+        Scene(operator),
+        code="state-unwritable",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +102,7 @@ def _restored(operator: Operator, name: str, declared: Declared[Any], value: Jso
     try:
         return declared.restored(value, operator._types)  # noqa: SLF001 - `live` set them
     except (ValueError, TypeError) as error:
-        raise StateUnreadable(type(operator).__name__, name, error) from error
+        raise _state_unreadable(type(operator).__name__, name, error) from error
 
 
 def saved(operator: Operator, called: str = "") -> SavedState:
@@ -124,7 +118,7 @@ def _saved(operator: str, name: str, declared: Declared[Any], value: Any, types:
     try:
         return declared.saved(value, types)
     except Unwritable as error:
-        raise StateUnwritable(operator, name, str(error), declared.spelled) from error
+        raise _state_unwritable(operator, name, str(error), declared.spelled) from error
 
 
 def bind_output(operator: Operator, port: str, sinks: Sequence[Receiver]) -> None:

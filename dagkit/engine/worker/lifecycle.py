@@ -10,12 +10,15 @@ that comparing the two proves this one.
 """
 
 import logging
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.running import Context, Shutdown
-from dagkit.engine.entrances import code_of
-from dagkit.engine.masking import Masking
+from dagkit.engine.program.entrances import code_of
+from dagkit.engine.program.masking import Masking
+from dagkit.ranges import BundleFinalizer
 
 _logger = logging.getLogger(__name__)
 
@@ -96,3 +99,51 @@ def look(operator: InputOperator, life: Life, window_id: int, has_emitted: Calla
     life.end(window_id)
     life.save(window_id)
     return ended
+
+
+class ReportedFinalizer(BundleFinalizer):
+    """Collects the callbacks of one slot, which travel to the driver with its report."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
+    def register(self, callback: Callable[[], object]) -> None:
+        """Register a callback. Raise TypeError unless it can be sent to the driver."""
+        from dagkit.engine.worker import pickling  # noqa: PLC0415 - most applications register none
+
+        try:
+            self.written.append(pickling.dumps(callback))
+        except Exception as error:
+            raise TypeError(
+                f"{callback!r} cannot be sent to the driver; register a function of values that can be pickled"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Unrestored:
+    """A callback that arrived on the driver and cannot be made there: calling it raises the reason."""
+
+    reason: Exception
+
+    def __call__(self) -> None:
+        raise self.reason
+
+    def __repr__(self) -> str:
+        return "a callback that the driver cannot restore"
+
+
+def call_back(written: Iterable[bytes]) -> int:
+    """Call the callbacks of a committed window in order, and return how many failed; failures are logged."""
+    finalizer = BundleFinalizer()
+    for callback in written:
+        finalizer.register(_restored(callback))
+    return finalizer.finalize()
+
+
+def _restored(written: bytes) -> Callable[[], object]:
+    try:
+        callback: Callable[[], object] = pickle.loads(written)  # noqa: S301 - written by our own workers
+    except Exception as error:  # noqa: BLE001 - the finalizer logs it, as any failure after the commit
+        return _Unrestored(error)
+    return callback

@@ -11,9 +11,9 @@ from typing import Any
 
 from dagkit.api.operators import Operator, batch_handler_of, handler_name
 from dagkit.api.ports import input_ports
-from dagkit.engine.aside.tracing import Trace, TracedElement
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import GATHERED_ITEMS, Receiver, Take
+from dagkit.engine.worker.tracing import Trace, TracedElement
 from dagkit.schema.batch import Batch
 
 

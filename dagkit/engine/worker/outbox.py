@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped
-from dagkit.engine.entrances import made_by, note
+from dagkit.engine.program.entrances import made_by, note
 from dagkit.engine.program.program import Target
 from dagkit.engine.worker.instances import GATHERED_ITEMS, Receiver, Take, of_batches
 from dagkit.engine.worker.origins import Origins

@@ -1,21 +1,19 @@
 """The task of the workers for one window, and their reports."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.api.stats import WorkProgress
-from dagkit.engine.address import Address, SourceKey
-from dagkit.engine.board.board_messages import BoardPlace
-from dagkit.engine.board.handover import Handover, SlotStanding
-from dagkit.engine.failures import shown_record, shown_rejected
 from dagkit.engine.files.staging import Part, StagingPlace
-from dagkit.engine.operator_output import LogPlace
-from dagkit.engine.program.program import SeenWatermarks
+from dagkit.engine.program.address import Address, SourceKey
+from dagkit.engine.program.failures import shown_record, shown_rejected
+from dagkit.engine.program.program import Launch, SeenWatermarks
+from dagkit.engine.work.handover import BoardPlace, Handover, SlotStanding
 from dagkit.engine.work.item import PromisedItem, WorkItem
-from dagkit.engine.work.record import WorkRecord
+from dagkit.engine.work.record import NOTHING_RECORDED, WorkRecord
 from dagkit.engine.work.split import ItemEnd, SlotResult
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
@@ -38,6 +36,36 @@ class Leaving(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """What may differ between two attempts at one window."""
+
+    staging: StagingPlace | None = None
+    """None if no operator stages anything."""
+    leaves: Leaving = Leaving.NOTHING
+    without: frozenset[SourceKey] = frozenset()
+    """The sources whose work the attempt leaves too, because their operator cannot read them and sets them aside."""
+    without_work: Mapping[Address, tuple[PromisedItem, ...]] = field(default_factory=dict)
+    """The stretches of work that the attempt leaves too, because a record in each ends its worker."""
+    traces: str | None = None
+    """The folder in which slots note what they process; None: they do not."""
+    locates: tuple[str, ...] = ()
+    """Operators to which all origins are taken along, because the attempt is to locate the record of a failure."""
+    isolated: bool = False
+    """Whether the attempt may end its process, so that it must not run in that of the driver."""
+    timeout_millis: int | None = None
+    """After how long without progress a slot ends its process; None: never."""
+    movable: frozenset[Address] = frozenset()
+    """The inputs whose work busy slots may hand over to idle ones while the window runs."""
+    board: BoardPlace | None = None
+    """Where slots report progress and hand work over; set by the backend, if it has a board."""
+
+
+FIRST_ATTEMPT = Attempt()
+NO_LAUNCH = Launch()
+"""That of windows outside of a launch, as in tests."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindowTask:
     """One attempt at one window."""
 
@@ -48,45 +76,24 @@ class WindowTask:
     """The state after the previous windows, by level and slot."""
     work: Mapping[tuple[int, int], tuple[WorkItem, ...]] = field(default_factory=dict)
     """The work allocated to splittable operators, by level and slot."""
-    staging: StagingPlace | None = None
-    """None if no operator stages anything."""
     lasts_millis: float | None = None
     """How long a slot may begin new work; None: until there is no more."""
     committed: int = 0
     """The last committed window, which never runs again."""
     last: bool = False
     """Whether operators are notified that no more input is expected for now."""
-    launched: datetime | None = None
-    """When the driver began the launch."""
     began: datetime | None = None
     """When the driver began the window."""
-    home: str = ""
-    """The folder that relative paths of operators start from: where the driver was started."""
-    application_path: str = ""
-    """The application's folder, which contains its ledger."""
-    log: LogPlace | None = None
-    """Where slots append what operators print and log."""
-    leaves: Leaving = Leaving.NOTHING
-    without: frozenset[SourceKey] = frozenset()
-    """The sources whose work the attempt leaves too, because their operator cannot read them and sets them aside."""
-    without_work: Mapping[Address, tuple[PromisedItem, ...]] = field(default_factory=dict)
-    """The stretches of work that the attempt leaves too, because a record in each ends its worker."""
-    traces: str | None = None
-    """The folder in which slots note what they process; None: they do not."""
-    isolated: bool = False
-    """Whether the attempt may end its process, so that it must not run in that of the driver."""
-    timeout_millis: int | None = None
-    """After how long without progress a slot ends its process; None: never."""
     seen: Mapping[str, SeenWatermarks] = field(default_factory=dict)
     """The watermarks after the last committed window, by operator; only of operators that can have one."""
-    movable: frozenset[Address] = frozenset()
-    """The inputs whose work busy slots may hand over to idle ones while the window runs."""
-    locates: tuple[str, ...] = ()
-    """Operators to which all origins are taken along, because the attempt is to locate the record of a failure."""
     taps: tuple["Tap", ...] = ()
     """The outputs of which the window takes samples, because a user watches them."""
-    board: BoardPlace | None = None
-    """Where slots report progress and hand work over; set by the backend, if it has a board."""
+    launch: Launch = NO_LAUNCH
+    attempt: Attempt = FIRST_ATTEMPT
+
+    def trying(self, **changes: Any) -> "WindowTask":
+        """Return the task of an attempt with these changes."""
+        return replace(self, attempt=replace(self.attempt, **changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +158,38 @@ class Figures:
     """The time from the slot's begin of the window to the end of the operator's own window."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Its metrics at the end of the window, by name."""
-    stretches: tuple[Stretch, ...] = ()
-    """The blocks that were read, or the first of them."""
     underway: tuple[WorkProgress, ...] = ()
     """The work that was begun and is not finished, or the first of it."""
+
+
+@dataclass(slots=True)
+class WorkDone:
+    """What a slot does of the work of one input in a window. The slot adds to it, and its report contains it."""
+
+    left: list[WorkItem] = field(default_factory=list)
+    """Work that was not done in the window: whole elements, and the rests of others."""
+    put_off: dict[ItemEnd, Deferred[Any]] = field(default_factory=dict)
+    """The delays of deferred work, keyed by the end of its range; the driver adds them to its own clock."""
+    record: WorkRecord = NOTHING_RECORDED
+    """The work that was found and done; set at the end of the window."""
+    begun: int = 0
+    """How many elements, or parts of elements, were begun."""
+    positions: int = 0
+    """How many positions were read."""
+    amount: float = 0.0
+    """How much work was done, in the unit of the operator."""
+    reached: dict[str, datetime] = field(default_factory=dict)
+    """The latest watermark of the elements, by source; see `source_to_report`."""
+    stretches: list[Stretch] = field(default_factory=list)
+    """The blocks that were read, or the first of them."""
+    underway: list[WorkProgress] = field(default_factory=list)
+    """How far the items have come that have a rest, or the first of them."""
+    gave: list[Handover] = field(default_factory=list)
+    """The work that was handed over, which is not in the record or in `left`; in the order of time."""
+    took: list[str] = field(default_factory=list)
+    """The tokens of the handovers that were taken; their work is in the record, in `left` or in `gave`."""
+    is_linked: bool = False
+    """Whether the slot reached the board until its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,35 +200,51 @@ class Report:
     slot: int
     state: SlotState = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
-    left: tuple[WorkItem, ...] = ()
-    """Work that was not done in the window: whole elements, and the rests of others."""
-    put_off: Mapping[ItemEnd, Deferred[Any]] = field(default_factory=dict)
-    """The delays of deferred work, keyed by the end of its range; the driver adds them to its own clock."""
-    records: Mapping[str, WorkRecord] = field(default_factory=dict)
-    """The work that was found and done, by input."""
-    positions: int = 0
-    """How many positions were read."""
+    done: Mapping[Address, WorkDone] = field(default_factory=dict)
+    """The work of its splittable operators, by input."""
     busy_millis: float = 0.0
     figures: Mapping[str, Figures] = field(default_factory=dict)
     """The figures of each operator in this slot, by name."""
     began: datetime | None = None
     """When the slot began, by the clock of its own machine."""
-    reached: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
-    """The latest watermark of the elements, by input and source; see `source_to_report`."""
     estimated: Mapping[str, datetime] = field(default_factory=dict)
-    """The watermark that other operators estimated, by operator."""
-    work: float = 0.0
-    """How much work was done, in the units of the operators."""
+    """The watermarks that operators estimated that are not splittable, by operator."""
     finalizers: tuple[bytes, ...] = ()
     """The pickled callbacks to call after the commit."""
-    is_linked: bool = False
-    """Whether it reached the board until its end."""
-    gave: tuple[Handover, ...] = ()
-    """The work that it handed over, which is not in its record or in `left`; in the order of time."""
-    took: tuple[str, ...] = ()
-    """The tokens of the handovers that it took; their work is in its record, in `left` or in `gave`."""
     samples: tuple[Sample, ...] = ()
     """Samples of what tapped outputs sent."""
+
+    @property
+    def left(self) -> list[WorkItem]:
+        """The work of all inputs that was not done."""
+        return [item for done in self.done.values() for item in done.left]
+
+    @property
+    def positions(self) -> int:
+        """How many positions were read."""
+        return sum(done.positions for done in self.done.values())
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the slot reached the board until its end."""
+        return any(done.is_linked for done in self.done.values())
+
+    @property
+    def gave(self) -> list[Handover]:
+        """The work that was handed over."""
+        return [handover for done in self.done.values() for handover in done.gave]
+
+    @property
+    def took(self) -> list[str]:
+        """The tokens of the handovers that were taken."""
+        return [token for done in self.done.values() for token in done.took]
+
+    def leaving(self, left: Iterable[WorkItem]) -> "Report":
+        """Return the report of a slot that left this work instead."""
+        done = {into: replace(done, left=[]) for into, done in self.done.items()}
+        for item in left:
+            done[item.into].left.append(item)
+        return replace(self, done=done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +269,14 @@ class Answer:
     def results(self) -> list[SlotResult]:
         """The result of each slot, for the scheduler."""
         return [
-            SlotResult(report.level, report.slot, report.work, report.busy_millis, report.left, report.is_linked)
+            SlotResult(
+                report.level,
+                report.slot,
+                sum(done.amount for done in report.done.values()),
+                report.busy_millis,
+                report.left,
+                report.is_linked,
+            )
             for report in self.reports
         ]
 
@@ -251,11 +309,11 @@ class Backend(Protocol):
     def cores(self) -> Cores:
         """Return how many slots run at the same time."""
 
-    def run(self, assignment: WindowTask) -> Answer:
+    def run(self, task: WindowTask) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
     def running(self) -> Sequence[SlotStanding]:
-        """The last report of each slot that processes an element. Called from any thread, and costs nothing."""
+        """The last report of each slot of the windows that run. Called from any thread, and costs nothing."""
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Assemble each file under its name and remove its pieces, before returning; safe to repeat after a crash.

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dagkit.engine.codec import JsonCodec
+from dagkit.engine.program.codec import JsonCodec
 from dagkit.engine.program.program import Sliding
 
 

@@ -1,38 +1,75 @@
 """Run the stages of one level in one slot for one window, from batches to batches and a report."""
 
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from dagkit.api.metrics import metrics_of
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
-from dagkit.engine.address import Address
-from dagkit.engine.aside.tracing import Trace
-from dagkit.engine.aside.watchdog import ended_without_progress
-from dagkit.engine.board.handover import BoardLink
-from dagkit.engine.board.slot_link import SlotLink
-from dagkit.engine.delivery.entries import serve_outputs
-from dagkit.engine.entrances import code_of, operator_of
-from dagkit.engine.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
+from dagkit.engine.files.entries import serve_outputs
 from dagkit.engine.files.staging import Staging
-from dagkit.engine.operator_output import captured
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.entrances import code_of, operator_of
+from dagkit.engine.program.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
+from dagkit.engine.program.masking import masked_output
+from dagkit.engine.program.operator_output import captured
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
+from dagkit.engine.work.handover import BoardLink
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.worker.binding import Binding
-from dagkit.engine.worker.finalizers import ReportedFinalizer
+from dagkit.engine.worker.binding import Binding, Tapping
 from dagkit.engine.worker.instances import SavedState, live, saved
-from dagkit.engine.worker.lifecycle import Life
-from dagkit.engine.worker.logged import output_of
+from dagkit.engine.worker.lifecycle import Life, ReportedFinalizer
 from dagkit.engine.worker.origins import Origins
 from dagkit.engine.worker.outbox import NOTHING_SENT, Arrived, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
-from dagkit.engine.worker.tapped import Tapping
+from dagkit.engine.worker.slot_link import SlotLink
+from dagkit.engine.worker.tracing import Trace
+from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.ranges import aware
+
+
+@dataclass(slots=True)
+class _Activity:
+    """What a slot has done since it began the window, and the time that this took."""
+
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: float = field(default_factory=time.monotonic)
+    cpu_nanos: int = field(default_factory=time.thread_time_ns)
+    """The processor time of the thread when it began."""
+    steps: int = 0
+    """How many batches arrived, and how many operators have ended the window."""
+    waits: bool = False
+    """Whether the slot waits for others."""
+
+    def millis(self) -> float:
+        """The time since the begin."""
+        return (time.monotonic() - self.started) * 1000
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The block waits for others: no record of this slot takes long."""
+        self.waits = True
+        try:
+            yield
+        finally:
+            self.waits = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """One operator that ended the window."""
+
+    millis: float
+    """How long after the begin of the slot."""
+    metrics: Mapping[str, Any]
+    watermark: datetime | None
+    """The watermark that it estimated, if it is not splittable."""
 
 
 class SlotRun:
@@ -43,75 +80,65 @@ class SlotRun:
         program: Program,
         level: int,
         slot: int,
-        assignment: WindowTask,
+        task: WindowTask,
         state: SlotState,
         *,
         work: Sequence[WorkItem] = (),
     ) -> None:
         self.program = program
-        self.level = level
-        self.slot = slot
-        self.window_id = assignment.window_id
-        self.launched, self.began = assignment.launched, assignment.began
-        self.home = assignment.home
-        self.application_path = assignment.application_path
-        self.committed = assignment.committed
-        self.seen = assignment.seen
-        self.finalizer = ReportedFinalizer()
-        names = [name for stage in program.stages_at(level) if slot < stage.slots for name in stage.operators]
+        self.task = task
         self.operators = {
             name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name), takes_saved=True)
-            for name in names
+            for stage in program.stages_at(level)
+            if slot < stage.slots
+            for name in stage.operators
         }
-        self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
-        self.trace = Trace.into(assignment.traces, f"{level}-{slot}")
+        attempt = task.attempt
+        self.staging = None if attempt.staging is None else Staging(attempt.staging, slot)
+        self.trace = Trace.into(attempt.traces, f"{level}-{slot}")
         self.readings = {
             name: Reading(
                 elements,
                 slot,
-                assignment,
+                task,
                 work,
-                staging=lambda: self.staging,
+                staging=self.staging,
                 flush=self._flush,
-                link=_link(assignment, elements.into, slot),
+                link=_link(task, elements.into, slot),
                 trace=self.trace,
             )
             for name, operator in self.operators.items()
             if (elements := elements_of(program, name, operator)) is not None
         }
         """The reading of each splittable operator."""
-        self.origins = Origins(self._origin, self.trace)
-        self.outbox = Outbox(slot, self.origins)
+        origins = Origins(self._origin, self.trace)
+        self.outbox = Outbox(slot, origins)
+        self._finalizer = ReportedFinalizer()
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
-        self._last = assignment.last
-        self._timeout_millis = assignment.timeout_millis
-        self._waits = False
-        self._steps = 0
-        """How many batches arrived, and how many operators have ended the window."""
-        self._millis: dict[str, float] = {}
-        """How long after its start each operator finished the window."""
-        self._metrics: dict[str, dict[str, Any]] = {}
-        self._estimated: dict[str, datetime] = {}
-        """The watermarks that operators other than splittable ones estimated."""
-        self._began = datetime.now(UTC)
-        self._started = time.monotonic()
-        self._cpu_nanos = time.thread_time_ns()
-        self._output = output_of(assignment, program, {id(one): name for name, one in self.operators.items()})
-        self._taps = [Tapping(tap, slot, self._spot) for tap in assignment.taps]
+        self._ended: dict[str, _Ended] = {}
+        self._activity = _Activity()
         self.binding = Binding(
             program,
             level,
             self.outbox,
-            assignment,
+            task,
             operators=self.operators,
             readings=self.readings,
             kept=state,
-            taps=self._taps,
-            origins=self.origins,
+            taps=[Tapping(tap, slot, self._spot) for tap in task.taps],
+            origins=origins,
         )
         for name, operator in self.operators.items():
             serve_outputs(self.staging, name, operator)
-            operator._services["item_origin"] = self.origins.now  # noqa: SLF001 - the engine knows what is read
+            operator._services["item_origin"] = origins.now  # noqa: SLF001 - the engine knows what is read
+
+    @property
+    def level(self) -> int:
+        return self.binding.level
+
+    @property
+    def slot(self) -> int:
+        return self.outbox.slot
 
     def run(self, arriving: Iterable[Arrived | None]) -> Iterator[Sent]:
         """Process arriving batches wire by wire, and yield results as they get ready.
@@ -119,18 +146,19 @@ class SlotRun:
         The caller passes None to get control back: the answer is `NOTHING_SENT`.
         """
         try:
+            names = {id(operator): name for name, operator in self.operators.items()}
             with (
-                captured(self._output),
+                captured(masked_output(self.task.launch.log, self.program, self.task.window_id, names)),
                 self._tracing(),
                 self._abandoning(),
-                ended_without_progress(self._timeout_millis, self._progress),
+                ended_without_progress(self.task.attempt.timeout_millis, self._progress),
             ):
                 for sent in self._run(self._awaited(arriving)):
-                    with self._waiting():  # for the reader of the output
+                    with self._activity.waiting():  # for the reader of the output
                         yield sent
         except BaseException as error:
             for life in [*self._lives.values(), *self.binding.unifiers()]:
-                life.abandon(self.window_id)
+                life.abandon(self.task.window_id)
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
@@ -150,23 +178,14 @@ class SlotRun:
 
     def _progress(self) -> tuple[Hashable, ...]:
         """A value that changes while the slot processes items, or waits for others; called by another thread."""
-        waits = (object(),) if self._waits else ()
-        return self._steps, *waits, *(reading.progress() for reading in self.readings.values())
-
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """The block waits for others: no record of this slot takes long."""
-        self._waits = True
-        try:
-            yield
-        finally:
-            self._waits = False
+        waits = (object(),) if self._activity.waits else ()
+        return self._activity.steps, *waits, *(reading.progress() for reading in self.readings.values())
 
     def _awaited(self, arriving: Iterable[Arrived | None]) -> Iterator[Arrived | None]:
         """The batches that arrive, and the slot waits for each."""
         batches = iter(arriving)
         while True:
-            with self._waiting():
+            with self._activity.waiting():
                 try:
                     batch = next(batches)
                 except StopIteration:
@@ -191,69 +210,55 @@ class SlotRun:
     def _report(self) -> Report:
         state: dict[str, SavedState] = {name: saved(operator, name) for name, operator in self.operators.items()}
         state |= self.binding.saved()
-        in_hand = [each.in_hand for each in self.readings.values() if each.in_hand is not None]
+        watermarks = {name: ended.watermark for name, ended in self._ended.items()}
+        idle_millis = sum(reading.in_hand.idle_millis for reading in self.readings.values())
         return Report(
             level=self.level,
             slot=self.slot,
             state={name: kept for name, kept in state.items() if kept},
             parts=() if self.staging is None else tuple(self.staging.parts()),
-            left=tuple(each for reading in self.readings.values() for each in reading.left),
-            put_off={end: each for reading in self.readings.values() for end, each in reading.put_off.items()},
-            records={each.elements.into: each.recorder.record() for each in self.readings.values()},
-            positions=sum(reading.positions for reading in self.readings.values()),
-            work=sum(reading.worked for reading in self.readings.values()),
-            busy_millis=self._since_start() - sum(each.idle_millis for each in in_hand),
-            reached={each.elements.into: each.reached for each in self.readings.values() if each.reached},
+            done={reading.elements.into: reading.done for reading in self.readings.values()},
+            busy_millis=self._activity.millis() - idle_millis,
             figures=dict(self._figures()),
-            began=self._began,
-            estimated=self._estimated,
-            finalizers=tuple(self.finalizer.written),
-            is_linked=any(each.is_linked for each in in_hand),
-            gave=tuple(handover for each in in_hand for handover in each.gave),
-            took=tuple(token for each in in_hand for token in each.took),
-            samples=tuple(sample for tapping in self._taps for sample in tapping.samples),
+            began=self._activity.began,
+            estimated={name: watermark for name, watermark in watermarks.items() if watermark is not None},
+            finalizers=tuple(self._finalizer.written),
+            samples=tuple(sample for tapping in self.binding.taps for sample in tapping.samples),
         )
 
     def _figures(self) -> Iterator[tuple[str, Figures]]:
-        cpu_nanos = time.thread_time_ns() - self._cpu_nanos
+        cpu_nanos = time.thread_time_ns() - self._activity.cpu_nanos
         for name, operator in self.operators.items():
-            reading = self.readings.get(name)
+            reading, ended = self.readings.get(name), self._ended[name]
             fed = [port for port in input_ports(type(operator)) if (name, port) in self.program.fed]
             taken = {port: self.binding.passed((name, port)) for port in fed}
             if reading is not None:
-                taken[work_port(reading.operator)] = reading.begun
+                taken[work_port(reading.operator)] = reading.done.begun
             sent = {port: passed() for (sender, port), passed in self.binding.leaving.items() if sender == name}
-            read = 0 if reading is None else reading.positions
-            stretches = () if reading is None else tuple(reading.stretches)
-            underway = () if reading is None else tuple(reading.underway)
-            millis, metrics = self._millis[name], self._metrics[name]
-            yield name, Figures(taken, sent, read, cpu_nanos, millis, metrics, stretches, underway)
-
-    def _since_start(self) -> float:
-        return (time.monotonic() - self._started) * 1000
+            read, underway = (0, ()) if reading is None else (reading.done.positions, tuple(reading.done.underway))
+            yield name, Figures(taken, sent, read, cpu_nanos, ended.millis, ended.metrics, underway)
 
     def _run(self, arriving: Iterable[Arrived | None]) -> Iterator[Sent]:
+        task = self.task
         for name, life in self._lives.items():
             life.set_up(
                 self.program.context_of(
                     name,
                     self.slot,
-                    self.window_id,
-                    self.home,
-                    application_path=self.application_path,
-                    seen=self.seen.get(name),
-                    finalizer=self.finalizer,
-                    launched=self.launched,
-                    began=self.began,
+                    task.window_id,
+                    task.launch,
+                    seen=task.seen.get(name),
+                    finalizer=self._finalizer,
+                    began=task.began,
                 )
             )
-            life.commit(self.committed)
-            life.begin(self.window_id)
+            life.commit(task.committed)
+            life.begin(task.window_id)
         for arrived in arriving:
             if arrived is None:
                 yield NOTHING_SENT
                 continue
-            self._steps += 1
+            self._activity.steps += 1
             self.binding.take(self.program.targets[arrived.wire], arrived.batch, arrived.element)
             yield from self.outbox.ready()
         self.binding.flush()
@@ -267,28 +272,26 @@ class SlotRun:
             yield from self.outbox.ready()
         self.binding.let_go()
         for life in self._lives.values():
-            life.save(self.window_id)
+            life.save(task.window_id)
             life.tear_down()
         yield from self.outbox.rest()
 
     def _end(self, name: str) -> None:
-        self._steps += 1
+        self._activity.steps += 1
         if self.trace is not None:
             self.trace.note(None)
         self.binding.end_controls(name)
-        self._lives[name].end(self.window_id, last=self._last)
+        self._lives[name].end(self.task.window_id, last=self.task.last)
         self.binding.slide(name)
-        self._millis[name] = self._since_start()
-        operator = self.operators[name]
+        millis, operator = self._activity.millis(), self.operators[name]
         with code_of(name):
-            self._metrics[name] = metrics_of(operator)
+            metrics = metrics_of(operator)
             watermark = operator.current_watermark() if operator.estimates_watermark else None
-            if watermark is not None:
-                self._estimated[name] = aware(watermark)
+            self._ended[name] = _Ended(millis, metrics, None if watermark is None else aware(watermark))
 
     def _origin(self) -> Any:
         """The element that is read, whose items the operators of this slot process at once."""
-        return next((each.origin for each in self.readings.values() if each.element is not None), None)
+        return next((each.origin for each in self.readings.values() if each.now.element is not None), None)
 
     def _flush(self) -> None:
         self.binding.flush()
@@ -296,26 +299,28 @@ class SlotRun:
     def _failure(self, error: Exception) -> Exception:
         """Add the location of the record to an operator's error; return other errors unchanged."""
         if isinstance(error, CodecFailed):
-            return error.in_window(self.window_id, self.slot)
+            return error.in_window(self.task.window_id, self.slot)
         name = operator_of(error)
         if name is None:
             return error
         instance, reading = self.operators.get(name), self.readings.get(name)
         aside = None if reading is None else reading.elements.set_aside_for(reading.item, error)
-        failed = failure_of(error, name, self.window_id, self.slot, spot=self._spot(), instance=instance, aside=aside)
+        failed = failure_of(
+            error, name, self.task.window_id, self.slot, spot=self._spot(), instance=instance, aside=aside
+        )
         if failed.failure.record and not failed.failure.place and self.program.reads:
             failed.help += "; `dagkit launch --reference` names the file and the byte where such a record was read"
         return failed
 
     def _spot(self, position: int | None = None) -> Spot:
         """The place of the present item, or of the one at a position in the same element."""
-        element, known = self.origins.now()
-        reading = next((each for each in self.readings.values() if each.element is element is not None), None)
-        found = known if reading is None or reading.offset is None else reading.offset
+        element, known = self.binding.origins.now()
+        reading = next((each for each in self.readings.values() if each.now.element is element is not None), None)
+        found = known if reading is None or reading.now.offset is None else reading.now.offset
         return spot_of(element, found if position is None else position)
 
 
-def _link(assignment: WindowTask, into: Address, slot: int) -> BoardLink | None:
-    """The link of a slot to the board, if the window has one and the work may be handed over."""
-    board = assignment.board
-    return None if board is None or into not in assignment.movable else SlotLink(board, into, slot)
+def _link(task: WindowTask, into: Address, slot: int) -> BoardLink | None:
+    """The link of a slot to the board, if the window has one."""
+    attempt = task.attempt
+    return None if attempt.board is None else SlotLink(attempt.board, into, slot, hands_over=into in attempt.movable)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dagkit.clock import Clock, SystemClock
+from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger.application_ledger import Ledger, folder_of
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.contents import Shelf

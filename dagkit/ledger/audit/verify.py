@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dagkit.ledger.application_ledger import Ledger
-from dagkit.ledger.audit.chain_replay import replay
+from dagkit.ledger.audit.chain_replay import flaws_of, replay
 from dagkit.ledger.audit.completeness import RootProof, WindowProof, known_inputs, lists_work
-from dagkit.ledger.audit.content_checks import flaws_of
 from dagkit.ledger.audit.kept_heads import KeptHead, differing
 from dagkit.ledger.audit.presence import missing, missing_inputs
 from dagkit.ledger.audit.work_audit import Proven

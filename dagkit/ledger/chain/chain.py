@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dagkit.clock import Clock, SystemClock
+from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger.chain import losses, promises, seeking
 from dagkit.ledger.chain.contents import Objects, is_small
 from dagkit.ledger.chain.log import HEADS, Found, Hint, Log

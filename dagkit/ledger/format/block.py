@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from dagkit.ledger.format.events import DatasetId, DatasetKind, Event
-from dagkit.ledger.format.faults import ChainBroken, Fault, ValueUnwritable, VersionUnreadable
+from dagkit.ledger.format.faults import BlockRefused, ChainBroken, Fault, VersionUnreadable
 from dagkit.ledger.format.hashing import Multihash, canonical, hash_of, read_json
 from dagkit.ledger.format.outdated import outdated
 from dagkit.ledger.format.wire import Instant, Wire
@@ -94,7 +94,7 @@ def seal(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | 
         raise unwritable(f"the {block.event.kind}", error) from error
 
 
-def unwritable(what: str, error: ValueError) -> ValueUnwritable:
+def unwritable(what: str, error: ValueError) -> BlockRefused:
     """A value that has no JSON: NaN, text that is not Unicode, or nesting without end."""
     why = str(error)
     if isinstance(error, UnicodeEncodeError):
@@ -102,7 +102,7 @@ def unwritable(what: str, error: ValueError) -> ValueUnwritable:
     if isinstance(error, ValidationError):
         why = error.errors(include_url=False, include_input=False)[0]["msg"]
     help_ = "leave the value out or encode it; write a path that is not UTF-8 as a file: URL"
-    return ValueUnwritable(Fault("value-unwritable", f"{what} cannot be written as JSON: {why}", help_))
+    return BlockRefused(Fault("value-unwritable", f"{what} cannot be written as JSON: {why}", help_))
 
 
 def _sealed(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | None) -> tuple[Record, bytes]:

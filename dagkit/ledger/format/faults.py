@@ -4,7 +4,6 @@ A `Fault` is a value: the rules and the verifier collect them. An exception carr
 
     LedgerError
     ├── BlockRefused           a rule forbids the block; nothing was written
-    │   └── ValueUnwritable    a value has no JSON
     ├── SequenceTaken          another writer has appended; nothing was changed, this writer stops
     ├── ChainBroken            what is stored is missing, damaged or forged
     ├── VersionUnreadable      a later dagkit wrote it, or it follows an older specification
@@ -14,7 +13,7 @@ A `Fault` is a value: the rules and the verifier collect them. An exception carr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 from dagkit.errors import DagkitError, printable
 
@@ -128,7 +127,7 @@ class Fault:
 class LedgerError(DagkitError):
     """The base of all errors that a ledger raises; `code` is that of its first fault."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code = 1
 
     def __init__(self, *faults: Fault) -> None:
         assert faults, "an error has at least one fault"
@@ -155,10 +154,6 @@ class BlockRefused(LedgerError):
     """A rule forbids the block; nothing was written."""
 
 
-class ValueUnwritable(BlockRefused):
-    """A value has no JSON form, so no block can store it; nothing was written."""
-
-
 class SequenceTaken(LedgerError):
     """Another writer has appended to the chain; nothing was changed, and this writer must stop."""
 
@@ -170,22 +165,22 @@ class ChainBroken(LedgerError):
 class VersionUnreadable(LedgerError):
     """A dagkit of another version wrote it, or it follows an older specification."""
 
-    exit_code: ClassVar[int] = 6
+    exit_code = 6
 
 
 class ChainNotFound(LedgerError):
     """There is no ledger, or no such chain, at the given place."""
 
-    exit_code: ClassVar[int] = 6
+    exit_code = 6
 
 
 class BlockNotFound(LedgerError):
     """No chain has the block that a user asks for."""
 
-    exit_code: ClassVar[int] = 6
+    exit_code = 6
 
 
 class StoreError(LedgerError):
     """The storage fails: it is full, read-only, unreachable, or cannot create exclusively."""
 
-    exit_code: ClassVar[int] = 5
+    exit_code = 5

@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from dagkit.ledger.format.events import DataField, DataSchema
 from dagkit.ledger.format.wire import Json, Offset, Wire
-from dagkit.ranges.shares import percent
+from dagkit.ranges.progress import percent
 
 Place = Annotated[int, Field(ge=0)]
 

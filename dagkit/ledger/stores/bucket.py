@@ -9,9 +9,9 @@ import obstore
 from obstore import exceptions
 from obstore.store import ObjectStore, from_url
 
+from dagkit.ground.urls import object_store_options
 from dagkit.ledger.format.faults import StoreError
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced, unknown
-from dagkit.urls import object_store_options
 
 _CREATED_BY = "dagkitcreatedby"
 """An attribute beside the content, so that a record stays a pure function of its block. Azure allows no hyphens or

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from dagkit import Block
 from dagkit.errors import RunFailure
-from dagkit.urls import shown
-from dagkit_operators.filesystem.access import reading_from, sampled
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit.ground.urls import shown
+from dagkit_operators.filesystem.access import BadFile, reading_from, sampled
 
 Compression = Literal["auto", "none", "gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
 Codec = Literal["gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
@@ -60,7 +59,7 @@ class CompressionBroken(BadFile):
     """A file is not valid for its codec, or is truncated."""
 
     code = "compression-broken"
-    usual_help: ClassVar[str] = "set the property compression to how the file is compressed, or replace the file"
+    usual_help = "set the property compression to how the file is compressed, or replace the file"
 
     def __init__(self, path: str, codec: str, reason: str, position: int = 0, content_position: int = 0) -> None:
         self.path = path
@@ -79,7 +78,7 @@ class CompressionBroken(BadFile):
 class FormatUnread(CompressionBroken):
     """A file is an archive, or compressed in a way that is not supported: its bytes are no records."""
 
-    usual_help: ClassVar[str] = (
+    usual_help = (
         "unpack it, or compress it with gzip, bzip2, xz, zstd or lz4; to read its bytes as they are, set the property "
         "compression to none"
     )
@@ -92,17 +91,14 @@ class FormatUnread(CompressionBroken):
         )
 
 
-class CompressedBlock(RunFailure):
+def compressed_block(block: Block, why: str) -> RunFailure:
     """A block is a part of a compressed file, and decompression cannot start there."""
-
-    code = "compressed-block"
-    usual_help: ClassVar[str] = (
+    return RunFailure(
+        f"block {block.block_id:x} of {shown(block.path)} cannot be read: {why}",
         "set the property compression of the splitter and of the reader to the same value; with none, files are read "
-        "as they are"
+        "as they are",
+        code="compressed-block",
     )
-
-    def __init__(self, block: Block, why: str) -> None:
-        super().__init__(f"block {block.block_id:x} of {shown(block.path)} cannot be read: {why}")
 
 
 def codec_of(path: str, compression: Compression) -> Codec | Unread | None:
@@ -166,7 +162,6 @@ __all__ = [
     "ENDINGS",
     "MAGIC",
     "Codec",
-    "CompressedBlock",
     "Compression",
     "CompressionBroken",
     "FormatUnread",
@@ -174,5 +169,6 @@ __all__ = [
     "codec_at",
     "codec_of",
     "codec_of_content",
+    "compressed_block",
     "readable",
 ]

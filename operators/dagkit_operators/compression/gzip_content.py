@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dagkit_operators.compression.codec import CompressionBroken
-from dagkit_operators.compression.deflate_blocks import aligned, block_starts
-from dagkit_operators.compression.gzip_index import BEGINNING, WINDOW, GzipIndex, Point
+from dagkit_operators.compression.gzip_index import BEGINNING, WINDOW, GzipIndex, Point, aligned, block_starts
 from dagkit_operators.filesystem.access import Seekable
 
 try:

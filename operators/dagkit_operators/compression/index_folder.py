@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dagkit.urls import below, is_url, local_path, resolved, shown
+from dagkit.ground.urls import below, is_url, local_path, resolved, shown
 from dagkit_operators.compression.gzip_index import SPACING, GzipIndex
 from dagkit_operators.filesystem.access import reading_from, sampled
 

@@ -5,10 +5,19 @@ from typing import Any
 
 from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.compression.codec import Codec, CompressedBlock, Compression, Unread, codec_at, codec_of, readable
+from dagkit_operators.compression.codec import (
+    Codec,
+    Compression,
+    Unread,
+    codec_at,
+    codec_of,
+    compressed_block,
+    readable,
+)
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.filesystem.access import Found, Seekable
+from dagkit_operators.filesystem.snapshot import WITNESS
 
 COMPRESSION = "compression"
 """The fact of a block whose positions are those of its file's content: the codec."""
@@ -17,16 +26,17 @@ FOUND_AGAIN = "found_again"
 """The fact of a block of a file that the splitter finds again if its length differs."""
 
 
-def facts_of(length: int, modified_millis: int, content_length: int | None) -> dict[str, Any]:
-    """The facts of the blocks of a file; with a content length, their positions are those of its content."""
-    if content_length is None:
-        return {"length": length, "modified_millis": modified_millis}
-    return {
-        "length": content_length,
-        "modified_millis": modified_millis,
-        "file_length": length,
-        COMPRESSION: "gzip",
-    }
+def facts_of(length: int, modified_millis: int, content_length: int | None, witness: str = "") -> dict[str, Any]:
+    """The facts of the blocks of a file; with a content length, their positions are those of its content.
+
+    `witness` is that of its first and last bytes, if they are known.
+    """
+    facts = {"length": length, "modified_millis": modified_millis} | ({WITNESS: witness} if witness else {})
+    return (
+        facts
+        if content_length is None
+        else facts | {"length": content_length, "file_length": length, COMPRESSION: "gzip"}
+    )
 
 
 def found_codec(found: Found, compression: Compression, block_size: int) -> Codec | Unread | None:
@@ -56,13 +66,13 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
 
     The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
 
-    Raise CompressedBlock if decompression cannot start at the block, and FormatUnread for a format that is not read.
+    Raise compressed-block if decompression cannot start at the block, and FormatUnread for a format that is not read.
     """
     facts = block.facts or {}
     divided_as: Codec | None = facts.get(COMPRESSION)
     if divided_as is not None:
         if compression not in ("auto", divided_as):
-            raise CompressedBlock(
+            raise compressed_block(
                 block, f"it is a part of the content of a {divided_as} file, and compression is {compression}"
             )
         return divided_as
@@ -74,7 +84,7 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
         block.path, codec_of(block.path, compression)
     )  # a file whose name does not say it was opened before it was divided
     if codec is not None:
-        raise CompressedBlock(block, f"it is a part of a {codec} file, which can only be read from its beginning")
+        raise compressed_block(block, f"it is a part of a {codec} file, which can only be read from its beginning")
     return None
 
 

@@ -9,10 +9,9 @@ from pydantic import NonNegativeInt, PositiveInt, field_validator, model_validat
 from dagkit import Batch, Block, Column
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.cursor import Run
-from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.encodings import UTF_8, Encoding, encoding_of, in_order_of
+from dagkit_operators.contexts.chunk import Chunk, in_portions
+from dagkit_operators.contexts.encodings import UTF_8, Encoding, LineTexts, encoding_of, in_order_of
 from dagkit_operators.contexts.line_columns import contents, whole
-from dagkit_operators.contexts.line_texts import LineTexts
 from dagkit_operators.contexts.lines import (
     CHUNK_SIZE,
     LONGEST_LINE,
@@ -23,7 +22,6 @@ from dagkit_operators.contexts.lines import (
     escape_of,
     first_start,
 )
-from dagkit_operators.contexts.portions import in_portions
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
 from dagkit_operators.contexts.scanned_lines import run_chunks, wide_chunks
 from dagkit_operators.filesystem.access import Seekable

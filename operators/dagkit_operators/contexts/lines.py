@@ -4,12 +4,11 @@ Lines are read in chunks into a reused buffer. If a line is longer than the buff
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from dagkit.errors import printable
 from dagkit_operators.contexts.chunk import FIRST_SEARCH, Chunk, run_before
-from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile, Seekable
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.native.bytewise import Bytes
@@ -24,7 +23,7 @@ class LineTooLong(BadFile):
     """A line is longer than `longest_line`; the problem names where it starts."""
 
     code = "line-too-long"
-    usual_help: ClassVar[str] = "raise the property longest_line, or set the delimiter that ends the lines"
+    usual_help = "raise the property longest_line, or set the delimiter that ends the lines"
 
     def __init__(self, start: int, longest: int, path: str = "", help: str = "") -> None:  # noqa: A002 - as in RunFailure
         self.start = start

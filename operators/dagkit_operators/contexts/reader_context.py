@@ -25,7 +25,7 @@ from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
 from dagkit_operators.contexts.trackers import BetweenRecordsTracker, RefusingTracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record, Rejected
-from dagkit_operators.values.ignored_fields import Ignored
+from dagkit_operators.values.record_types import Ignored
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,9 +8,9 @@ from typing import ClassVar, Generic, TypeVar
 
 from dagkit import Batch, Block, Listed
 from dagkit.errors import RunFailure
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
+from dagkit_operators.contexts.chunk import Pace
 from dagkit_operators.contexts.lines import filled
-from dagkit_operators.contexts.portions import Pace
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker, content_end, records_of
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record
@@ -30,42 +30,35 @@ class Entity(Generic[T]):
     used_bytes: int
 
 
-class EntityEmpty(RunFailure):
+def _entity_empty(context: str, path: str, position: int, used_bytes: int) -> RunFailure:
     """A reader context returned an entity that used no bytes, so reading would never end."""
-
-    code = "entity-empty"
-    usual_help: ClassVar[str] = "count the bytes of the record and of its delimiter; return None if there is no record"
-    caused_by_author: ClassVar[bool] = True
-
-    def __init__(self, context: str, path: str, position: int, used_bytes: int) -> None:
-        super().__init__(f"{path}, byte {position}: {context}.next returned an entity that used {used_bytes} bytes")
-
-
-class EntityOverlong(RunFailure):
-    """A reader context returned an entity that used more bytes than its file has."""
-
-    code = "entity-overlong"
-    usual_help: ClassVar[str] = "reject a record whose end is missing; count the bytes that the file has for it"
-    caused_by_author: ClassVar[bool] = True
-
-    def __init__(self, context: str, path: str, position: int, used_bytes: int, rest: int) -> None:
-        super().__init__(
-            f"{path}, byte {position}: {context}.next returned an entity that used {used_bytes} bytes, and only {rest} "
-            "are left"
-        )
-
-
-class BlockIndivisible(RunFailure):
-    """A file was cut into blocks where the reader context cannot find the next record."""
-
-    code = "block-indivisible"
-    usual_help: ClassVar[str] = (
-        "set sequential_file_read of the splitter, so that each file is one block, and start over under another "
-        "APPLICATION_PATH; or override `initialize` to find the first record of a block, and call `start_at`"
+    return RunFailure(
+        f"{path}, byte {position}: {context}.next returned an entity that used {used_bytes} bytes",
+        "count the bytes of the record and of its delimiter; return None if there is no record",
+        code="entity-empty",
+        caused_by_author=True,
     )
 
-    def __init__(self, context: str, path: str, position: int) -> None:
-        super().__init__(f"{path}, byte {position}: a block begins here, and {context} finds no records from there")
+
+def _entity_overlong(context: str, path: str, position: int, used_bytes: int, rest: int) -> RunFailure:
+    """A reader context returned an entity that used more bytes than its file has."""
+    return RunFailure(
+        f"{path}, byte {position}: {context}.next returned an entity that used {used_bytes} bytes, and only {rest} "
+        "are left",
+        "reject a record whose end is missing; count the bytes that the file has for it",
+        code="entity-overlong",
+        caused_by_author=True,
+    )
+
+
+def _block_indivisible(context: str, path: str, position: int) -> RunFailure:
+    """A file was cut into blocks where the reader context cannot find the next record."""
+    return RunFailure(
+        f"{path}, byte {position}: a block begins here, and {context} finds no records from there",
+        "set sequential_file_read of the splitter, so that each file is one block, and start over under another "
+        "APPLICATION_PATH; or override `initialize` to find the first record of a block, and call `start_at`",
+        code="block-indivisible",
+    )
 
 
 class RecordByRecordContext(ReaderContext[T]):
@@ -110,7 +103,7 @@ class RecordByRecordContext(ReaderContext[T]):
         """Called before a block is read. Here, its first record starts at its first byte.
 
         A block that the splitter cut from the middle of a file need not begin with a record; unless the context is
-        split `anywhere`, such a block raises BlockIndivisible.
+        split `anywhere`, such a block raises `block-indivisible`.
 
         Override it to find the first record that starts at or after `block.start`, and call `start_at` with its
         position. If a record starts exactly at `block.start`, it must be found: a block may be the rest of one that was
@@ -118,7 +111,7 @@ class RecordByRecordContext(ReaderContext[T]):
         not change the records.
         """
         if block.previous_block_id is not None and self.splits != "anywhere":
-            raise BlockIndivisible(type(self).__name__, shown(block.path), block.start)
+            raise _block_indivisible(type(self).__name__, shown(block.path), block.start)
         self.start_at(block.start)
 
     @abstractmethod
@@ -183,7 +176,7 @@ class RecordByRecordContext(ReaderContext[T]):
         """The position after an entity."""
         name, used = type(self).__name__, entity.used_bytes
         if used < 1:
-            raise EntityEmpty(name, shown(block.path), self._offset, used)
+            raise _entity_empty(name, shown(block.path), self._offset, used)
         if block.last and used > block.end - self._offset:
-            raise EntityOverlong(name, shown(block.path), self._offset, used, block.end - self._offset)
+            raise _entity_overlong(name, shown(block.path), self._offset, used, block.end - self._offset)
         return self._offset + used

@@ -1,4 +1,4 @@
-"""Finding, examining and opening the files that readers read, on any filesystem that `dagkit.urls` supports."""
+"""Finding, examining and opening files on any filesystem, and which errors are those of one file."""
 
 import errno
 import io
@@ -10,9 +10,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
-from dagkit.errors import InputUnreadable, printable
-from dagkit.urls import as_text, is_url, local_path, plain, resolved
+from dagkit.errors import InputUnreadable, RunFailure, printable
+from dagkit.ground.urls import as_text, is_url, local_path, plain, resolved
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, versioned_at
+
+_OF_FILES = (PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_NUMBERS_OF_FILES = (errno.EIO, errno.ELOOP, errno.ENAMETOOLONG)
+"""Further errors of the system that concern one file: others, as those of connections, concern many."""
+
+
+class BadFile(RunFailure):
+    """The content of a file cannot be read. Each subclass has its own code."""
+
+
+def is_bad_file(error: Exception) -> bool:
+    """Whether a file is the cause of an error, and not its filesystem or a connection to it."""
+    if isinstance(error, InputUnreadable):
+        return error.__cause__ is None or is_of_file(error.__cause__)
+    return isinstance(error, BadFile)
+
+
+def is_of_file(error: BaseException) -> bool:
+    """Whether an error of the system concerns one file or folder."""
+    return isinstance(error, _OF_FILES) or (isinstance(error, OSError) and error.errno in _NUMBERS_OF_FILES)
+
 
 REMOTE_READ = 8 << 20
 """Bytes requested from a remote filesystem at a time."""
@@ -49,7 +70,7 @@ class Found(NamedTuple):
     """A file or a directory as it was when it was found."""
 
     path: str
-    """The path as a ledger stores it: see `dagkit.urls.as_text`."""
+    """The path as a ledger stores it: see `dagkit.ground.urls.as_text`."""
     length: int
     modified_millis: int
     version: str = ""

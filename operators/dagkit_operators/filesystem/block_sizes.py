@@ -3,7 +3,7 @@
 from functools import lru_cache
 from urllib.parse import parse_qs, urlsplit
 
-from dagkit.urls import is_url, resolved
+from dagkit.ground.urls import is_url, resolved
 from dagkit_operators.filesystem.object_store import SCHEMES
 from dagkit_operators.payloads import BLOCK_SIZE
 

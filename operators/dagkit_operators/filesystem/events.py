@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from dagkit.urls import is_url, local_path, shown
+from dagkit.ground.urls import is_url, local_path, shown
 
 _DEBOUNCE_MILLIS = 1600
 """The longest time for which changes that follow each other are reported together."""

@@ -19,9 +19,46 @@ from contextlib import contextmanager
 from io import FileIO
 from typing import NamedTuple
 
-from dagkit.urls import is_url, local_path
+from dagkit.ground.urls import is_url, local_path
 from dagkit_operators.filesystem.access import Found, NotRegular, exists, opened_here, status_of
-from dagkit_operators.filesystem.settled import is_settled
+
+# A file that is overwritten within the tick of its last change, with the same length, keeps its time, and the new
+# content would be lost. Git's index has the same problem and compares contents; a splitter has none to compare with, so
+# it leaves such a file pending. A file that is written every few milliseconds is not read until its writer pauses.
+TICK_MILLIS = 20
+"""More than a tick of the clock by which a system sets the times of files: on Linux at most 10 ms."""
+COARSE_TICK_MILLIS = 2000
+"""The coarsest resolution of a filesystem's times. Filesystems that are this coarse keep whole seconds."""
+
+_SECOND_NANOS = 10**9
+
+
+def settles_in_millis(found: Found, now_millis: int) -> int:
+    """How long to wait until each later change of a file gives it another time; 0 if it does now.
+
+    An object with a version is recognised by that. The clock of this machine must agree with the one that sets the
+    times; a file with a time in the future gets an earlier one when it is changed, and is settled.
+    """
+    age_millis = now_millis - found.modified_millis
+    if abs(age_millis) >= COARSE_TICK_MILLIS or found.version or found.is_directory:
+        return 0
+    tick = COARSE_TICK_MILLIS if _has_coarse_time(found) else TICK_MILLIS
+    return tick - age_millis if abs(age_millis) < tick else 0
+
+
+def is_settled(nanos: int, now_nanos: int) -> bool:
+    """The same for a local file with this time of change."""
+    tick_millis = TICK_MILLIS if nanos % _SECOND_NANOS else COARSE_TICK_MILLIS
+    return abs(now_nanos - nanos) >= tick_millis * 1_000_000
+
+
+def _has_coarse_time(found: Found) -> bool:
+    """Whether its time may be one of whole seconds."""
+    if found.modified_millis % 1000:
+        return False
+    status = None if is_url(found.path) else status_of(local_path(found.path))
+    return status is None or not status.st_mtime_ns % _SECOND_NANOS
+
 
 EDGE = 256
 """The most bytes digested at the beginning of a file, and before its known end."""
@@ -229,7 +266,7 @@ def _identity(file: FileIO, path: str) -> str | None:
     status = os.fstat(file.fileno())
     if not status.st_size:
         return None
-    return f"{_number(status)}-{status.st_size}-{_witness(file, status.st_size)}-{_digest(os.fsencode(path))}"
+    return f"{_number(status)}-{status.st_size}-{witness_of(file, status.st_size)}-{_digest(os.fsencode(path))}"
 
 
 def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
@@ -240,7 +277,7 @@ def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
     status = os.fstat(file.fileno())
     # older ledgers hold neither devices nor names; a file with its old name matches even if the device number changed
     is_there = name in ([], [_digest(os.fsencode(path))]) or number == _number(status)
-    return is_there and _inode(identity) == f"{status.st_ino:x}" and _witness(file, int(length)) == witness
+    return is_there and _inode(identity) == f"{status.st_ino:x}" and witness_of(file, int(length)) == witness
 
 
 def _inode(identity: str) -> str:
@@ -248,13 +285,19 @@ def _inode(identity: str) -> str:
     return identity.partition("-")[0].rpartition(".")[2]
 
 
-def _witness(file: FileIO, length: int) -> str:
+def witness_of(file: FileIO, length: int) -> str:
     """A digest of a file's first bytes, and of the last bytes before `length`.
 
     If the file has become shorter, the digest differs. For a file of at most two edges it covers all bytes.
     """
     end = max(EDGE, length - EDGE)
     return _digest(os.pread(file.fileno(), min(EDGE, length), 0) + os.pread(file.fileno(), max(0, length - end), end))
+
+
+def witness_in(identity: str, length: int) -> str:
+    """The digest of the first and last bytes in the identity of a local file of a length; empty if it has none."""
+    number, *rest = identity.split("-") if not is_url(identity) else ("",)
+    return rest[1] if number and rest and rest[0] == str(length) else ""
 
 
 def _digest(content: bytes) -> str:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dagkit.errors import printable
-from dagkit.urls import as_text, below, is_url, local_path, resolved, without_links
-from dagkit_operators.filesystem.access import DANGLING, Found, leads_nowhere, millis_of, special_kind
-from dagkit_operators.filesystem.bad_files import is_of_file
+from dagkit.ground.urls import as_text, below, is_url, local_path, resolved, without_links
+from dagkit_operators.filesystem.access import DANGLING, Found, is_of_file, leads_nowhere, millis_of, special_kind
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, log_unknown, versioned_below
 
 LeaveOut = Callable[[str, OSError], Any]

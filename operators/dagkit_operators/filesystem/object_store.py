@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from dagkit.urls import is_fork_of_client, object_store_options, shown
+from dagkit.ground.urls import is_fork_of_client, object_store_options, shown
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl")
 _S3_OPTIONS = {"endpoint_override", "scheme", "region", "anonymous", "allow_bucket_creation", "allow_bucket_deletion"}

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from dagkit.errors import InputUnreadable
-from dagkit.patterns import is_whole
-from dagkit.urls import absolute, is_url, shown
+from dagkit.ground.patterns import is_whole
+from dagkit.ground.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
 from dagkit_operators.filesystem.listing import LeaveOut, files_below, paths_below, unfinished
 

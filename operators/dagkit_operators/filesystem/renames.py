@@ -5,9 +5,9 @@ import hashlib
 import os
 from typing import NamedTuple
 
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 from dagkit_operators.filesystem.access import Found, leads_nowhere, opened_here
-from dagkit_operators.filesystem.identities import EDGE
+from dagkit_operators.filesystem.identities import EDGE, witness_of
 
 _BYTES = 12
 """The bytes of a digest, as those of `SeenFiles`."""
@@ -25,6 +25,8 @@ class Inode(NamedTuple):
     """
     has_one_name: bool
     """Whether it has no other hard link. So if it was known by another name, that name is gone."""
+    witness: str = ""
+    """A digest of its first and last bytes: see `witness_of`."""
 
 
 UNKNOWN = Inode("", has_one_name=False)
@@ -74,8 +76,9 @@ def inode_of(found: Found) -> Inode | None:
             if (status.st_size, status.st_mtime_ns // 1_000_000) != (found.length, found.modified_millis):
                 return None
             ends = os.pread(file.fileno(), EDGE, 0) + os.pread(file.fileno(), EDGE, max(0, found.length - EDGE))
+            witness = witness_of(file, found.length)
     except OSError as error:  # a file that cannot be opened is reported by its reader
         return None if leads_nowhere(error) else UNKNOWN
     facts = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} ".encode()
     digest = base64.b64encode(hashlib.blake2b(facts + ends, digest_size=_BYTES).digest()).decode()
-    return Inode(digest, has_one_name=status.st_nlink == 1)
+    return Inode(digest, status.st_nlink == 1, witness)

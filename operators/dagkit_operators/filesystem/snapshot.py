@@ -8,19 +8,24 @@ from contextlib import contextmanager
 from typing import Any
 
 from dagkit import Block
+from dagkit.ground.urls import is_url, local_path, shown
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.urls import is_url, local_path, shown
 from dagkit_operators.filesystem.access import (
+    BadFile,
     Found,
     Seekable,
     looked_up,
     looked_up_in,
     opened,
+    opened_here,
     opened_in,
     reading_from,
     to_read,
 )
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.identities import witness_of
+
+WITNESS = "witness"
+"""The fact of a block: a digest of the first and last bytes of its file."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,14 +36,21 @@ class FileChanged(BadFile):
     code = "file-changed"
 
 
+class FileReplaced(FileChanged):
+    """Another file has taken the name of the one that the splitter saw."""
+
+
 @contextmanager
 def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
-    """Open the file of a block. Raise FileChanged if the file is gone; log a warning if it was changed.
+    """Open the file of a block. Raise FileChanged if it is gone, FileReplaced if another one has its name.
+
+    Log a warning if it may have been changed.
 
     The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
 
-    If a file has its old length and a new time of change, it may have been rewritten or merely touched. The splitter
-    finds it again, and its new content is read as a whole then, so reading does not stop here.
+    Another file has other first bytes, or others before the end that the splitter saw. If a file has these and its old
+    length, and a new time of change, it may have been rewritten between them or merely touched. The splitter finds it
+    again, and its new content is read as a whole then, so reading does not stop here.
     """
     facts = block.facts or {}
     with reading_from(block.path):
@@ -51,7 +63,14 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
         )
     seen = _file_length(block), facts.get("modified_millis", now.modified_millis)
     is_other = bool(now.version) and now.version != facts.get("version", now.version)
-    if now.length == seen[0] and (now.modified_millis != seen[1] or is_other):
+    is_later = now.modified_millis != seen[1]
+    if is_other or (is_later and filesystem is None and _is_another(block)):
+        raise FileReplaced(
+            f"{shown(block.path)} is another file than the one that was split, and {_of(block)} is still to be read",
+            "bring the old one back with its old time (cp -p), or give up its rest with `dagkit work give-up`; the new "
+            "one is read as a whole when it is found",
+        )
+    if now.length == seen[0] and is_later:
         _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
     with reading_from(block.path):
         opening = opened(block.path) if filesystem is None else opened_in(filesystem, block.path)
@@ -148,6 +167,15 @@ def _file_length(block: Block) -> int | None:
     facts = block.facts or {}
     length = facts.get("file_length", facts.get("length"))
     return None if length is None else int(length)
+
+
+def _is_another(block: Block) -> bool:
+    """Whether a file of this machine has at least the length that the splitter saw, and other first or last bytes."""
+    length, witness = _file_length(block), (block.facts or {}).get(WITNESS)
+    if witness is None or length is None:
+        return False
+    with reading_from(block.path), opened_here(block.path) as file:
+        return os.fstat(file.fileno()).st_size >= length and witness_of(file, length) != witness
 
 
 def _of(block: Block) -> str:

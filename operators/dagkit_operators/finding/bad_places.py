@@ -10,10 +10,9 @@ from pydantic import PrivateAttr
 
 from dagkit import Operator
 from dagkit.api.files import FileState
-from dagkit.errors import InputUnreadable
-from dagkit.urls import as_text, shown
-from dagkit_operators.filesystem.access import reading_from
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit.errors import InputUnreadable, RunFailure
+from dagkit.ground.urls import as_text, shown
+from dagkit_operators.filesystem.access import is_bad_file, reading_from
 
 OR_LEAVE = "set on_bad_file of this operator to 'quarantine' to continue without it"
 _log = logging.getLogger(__name__)
@@ -34,9 +33,9 @@ class LeavesBadPlaces(Operator):
         """Called with each folder that a scan may not read, and the reason; None: the scan ends there."""
         return self._leave_out if self.on_bad_file == "quarantine" else None
 
-    def _leave_out(self, path: str, error: OSError) -> None:
+    def _leave_out(self, path: str, error: Exception) -> None:
         self._left_out.add(path)
-        _log_left_out(path, error.strerror or str(error))
+        _log_left_out(path, _reason(error))
 
     @contextmanager
     def leaving_out(self, path: str, then: str) -> Iterator[None]:
@@ -44,11 +43,15 @@ class LeavesBadPlaces(Operator):
         try:
             with reading_from(path, f"{OR_LEAVE}, {then}"):
                 yield
-        except InputUnreadable as error:
-            cause = error.__cause__
-            if self.leave_out is None or not is_bad_file(error) or not isinstance(cause, OSError):
+        except RunFailure as error:
+            if not is_bad_file(error):
                 raise
-            self._leave_out(path, cause)
+            if self.leave_out is not None:
+                self._leave_out(path, cause_of(error))
+            elif isinstance(error.__cause__, OSError):
+                raise InputUnreadable(error.problem, f"fix this, {OR_LEAVE}, {then}") from error.__cause__
+            else:
+                raise
 
 
 @lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
@@ -56,7 +59,20 @@ def _log_left_out(path: str, reason: str) -> None:
     _log.warning("%s is left out, since it cannot be read: %s; each scan looks at it again", shown(path), reason)
 
 
-def state_left_out(place: tuple[str, OSError]) -> FileState:
-    """The state of a folder or a file that is left out, given its path and the error."""
-    path, error = place
-    return FileState(as_text(path), "quarantined", f"it cannot be read: {error.strerror or error} (on_bad_file)")
+def state_left_out(path: str, error: Exception, *, stops: bool) -> FileState:
+    """The state of a folder or a file that cannot be read: a scan stops at it, or leaves it out."""
+    reason = f"it cannot be read: {_reason(error)}"
+    if stops:
+        return FileState(as_text(path), "pending", f"{reason}; a launch stops here, unless on_bad_file is 'quarantine'")
+    return FileState(as_text(path), "quarantined", f"{reason} (on_bad_file)")
+
+
+def cause_of(error: Exception) -> Exception:
+    """The error of the system that made a file unreadable; the failure itself if its content did."""
+    return error.__cause__ if isinstance(error.__cause__, OSError) else error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RunFailure):
+        return error.problem
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

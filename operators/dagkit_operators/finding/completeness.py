@@ -9,13 +9,19 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
 
 from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
-from dagkit.urls import as_text, below, is_url, local_path, parent, plain, shown
+from dagkit.ground.urls import as_text, below, is_url, local_path, parent, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
-from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.filesystem.identities import settles_in_millis
 from dagkit_operators.finding.contents import is_gone
-from dagkit_operators.finding.control_files import ALGORITHMS, contradiction, stated_checksum, stated_totals
+from dagkit_operators.finding.control_files import (
+    ALGORITHMS,
+    Trailer,
+    TrailerMissing,
+    contradiction,
+    stated_checksum,
+    stated_totals,
+)
 from dagkit_operators.finding.seen_files import digest
-from dagkit_operators.finding.trailer import Trailer, TrailerMissing
 from dagkit_operators.payloads import QuarantinedFile
 
 NAME = "{name}"
@@ -166,10 +172,15 @@ class IncompleteFiles:
         """Whether a later scan must examine files again although they may be unchanged."""
         return bool(self._pending or self.refused)
 
-    def ripe_at_millis(self) -> int | None:
+    def _ripe_at_millis(self) -> int | None:
         """When no file is too young any more, unless one is changed again; None if none is."""
         minimum = UNCHANGED_MILLIS if self._waits_by_default else self._rules.minimum_age_millis or 0
         return max(self._young.values()) + minimum if self._young else None
+
+    def brought_forward(self, scan: datetime) -> datetime:
+        """When to scan next instead of at this time: earlier if no file is too young any more before."""
+        ripe_millis = self._ripe_at_millis()
+        return scan if ripe_millis is None else min(scan, datetime.fromtimestamp(ripe_millis / 1000, UTC))
 
     def holds_launch(self, launched: datetime | None) -> bool:
         """Whether a launch that ends by itself waits for files that are too young by default.
@@ -183,7 +194,7 @@ class IncompleteFiles:
     @property
     def sentence(self) -> str:
         """How many files are pending, which one, why, and when it is read, if that is known; empty if none is."""
-        path, ripe = min(self._pending, default=None), self.ripe_at_millis()
+        path, ripe = min(self._pending, default=None), self._ripe_at_millis()
         if path is None:
             return ""
         sentence = f"pending files: {self.pending}; {shown(path)} {self._pending[path]}"

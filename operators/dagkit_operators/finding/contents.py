@@ -7,11 +7,11 @@ from typing import Any
 
 from dagkit import Operator
 from dagkit.errors import InputUnreadable
-from dagkit.urls import absolute
+from dagkit.ground.urls import absolute
 from dagkit_operators.compression.codec import CompressionBroken, codec_at, readable
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.filesystem.access import Found, Seekable, looked_up, opened, reading_from
-from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.filesystem.identities import settles_in_millis
 from dagkit_operators.finding.seen_files import BYTES, CHARACTERS, digest
 
 _READ = 1 << 20

@@ -1,10 +1,17 @@
-"""Files beside a file that state its checksum or its totals, and whether the file agrees with them."""
+"""What states that a file is complete: files beside it with its checksum or its totals, and its own last line."""
 
+import csv
 import hashlib
 import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import NamedTuple
 
-from dagkit.urls import plain
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, field_validator, model_validator
+
+from dagkit.ground.patterns import HELP, groups_of, named_groups, refusal
+from dagkit.ground.urls import plain
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding.contents import bytes_of_file, content_of_file
@@ -90,3 +97,135 @@ def _rows(found: Found) -> int:
         rows += chunk.count(b"\n")
         last = chunk[-1:]
     return rows + (last != b"\n")
+
+
+TOTALS = frozenset({"rows", "sum"})
+"""The totals that a trailer can state."""
+_LONGEST_LINE = 1 << 20
+"""The most bytes of a line that are kept."""
+_DIGITS = 60
+_EXACT = Context(prec=_DIGITS, traps=[Inexact])
+
+
+class Trailer(BaseModel):
+    """How the last line of a file states the totals of the lines before it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pattern: str
+    """A pattern that the whole last line matches, with the groups `rows`, `sum` or both: `END,(?P<rows>\\d+)`."""
+    header_lines: NonNegativeInt = 0
+    """How many lines at the beginning of a file are no rows."""
+    sum_column: PositiveInt | None = None
+    """The column, from 1 on, whose numbers have the stated sum."""
+    delimiter: str = ","
+    """The character between two columns. A column may be in double quotes."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _states_totals(cls, pattern: str) -> str:
+        why_not = refusal(pattern)
+        if why_not is not None:
+            raise ValueError(f"it is no regular expression: {why_not}; {HELP}")
+        names = named_groups(pattern)
+        if not names or names - TOTALS:
+            raise ValueError("its named groups are not `rows`, `sum` or both; write END,(?P<rows>[0-9]+)")
+        return pattern
+
+    @field_validator("delimiter")
+    @classmethod
+    def _is_one_character(cls, delimiter: str) -> str:
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise ValueError("it is no single character that may stand between two columns")
+        return delimiter
+
+    @model_validator(mode="after")
+    def _has_a_column_for_the_sum(self) -> "Trailer":
+        if ("sum" in named_groups(self.pattern)) != (self.sum_column is not None):
+            raise ValueError("set sum_column exactly if the pattern has a group named `sum`")
+        return self
+
+    def contradiction(self, found: Found) -> str | None:
+        """Why a file contradicts its trailer; None if it agrees. Raise TrailerMissing if it has none."""
+        try:
+            lines = _Lines(content_of_file(found))
+            total = None if self.sum_column is None else self._sum_of(lines)
+            if total is None:
+                deque(lines, maxlen=0)  # reads to the last line
+        except (CompressionBroken, _NoNumber) as error:
+            return f"its totals cannot be computed: {error}"
+        stated = groups_of(self.pattern, lines.last.decode("utf-8", "replace"))
+        if stated is None:
+            raise TrailerMissing
+        rows = max(0, lines.before_last - self.header_lines)
+        if "rows" in stated and _number(stated["rows"]) != rows:
+            return f"it has {rows} rows, and its last line states {stated['rows']}"
+        if "sum" in stated and _number(stated["sum"]) != total:
+            return f"column {self.sum_column} has the sum {total}, and its last line states {stated['sum']}"
+        return None
+
+    def _sum_of(self, lines: "_Lines") -> Decimal:
+        """The sum of the column in all lines before the last one."""
+        assert self.sum_column is not None, "a sum has a column"
+        total = Decimal(0)
+        for number, line in enumerate(lines, start=1):
+            if number <= self.header_lines:
+                continue
+            text = line.decode("utf-8", "replace")
+            try:
+                columns = next(csv.reader([text], delimiter=self.delimiter), [])
+            except csv.Error as error:
+                raise _NoNumber(f"line {number} has no columns: {error}") from error
+            value = _number(columns[self.sum_column - 1]) if len(columns) >= self.sum_column else None
+            if value is None:
+                raise _NoNumber(f"line {number} has no number in column {self.sum_column}")
+            try:
+                total = _EXACT.add(total, value)
+            except Inexact as error:
+                raise _NoNumber(f"the sum to line {number} has more than {_DIGITS} digits") from error
+        return total
+
+
+class TrailerMissing(Exception):
+    """The last line of a file is no trailer, so that the file may still be written."""
+
+
+class _NoNumber(ValueError):
+    """A line has no number where one is expected."""
+
+
+class _Lines:
+    """Iterates over the lines of a content before its last one, and then knows that one."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.before_last = 0
+        """How many lines come before the last one, so far."""
+        self.last = b""
+        """The last line, at most its last `_LONGEST_LINE` bytes, without its end."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        line: bytes | None = None
+        for following in self._split():
+            if line is not None:
+                self.before_last += 1
+                yield line
+            line = following
+        self.last = b"" if line is None else line
+
+    def _split(self) -> Iterator[bytes]:
+        rest = b""
+        for chunk in self._chunks:
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from (line.removesuffix(b"\r") for line in lines)
+            rest = rest[-_LONGEST_LINE:]
+        if rest:
+            yield rest.removesuffix(b"\r")
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None

@@ -1,17 +1,28 @@
-"""What a scanning splitter would do with each file that exists, without doing it."""
+"""What a scanning splitter does with each file that exists: what it would do now, and what it has found."""
 
-from collections.abc import Iterator
+import struct
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dagkit.api.files import READ_BEFORE, FileState
-from dagkit.urls import absolute, as_text, plain
-from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, unreadable_kind
-from dagkit_operators.filesystem.bad_files import is_of_file
+from dagkit.errors import RunFailure
+from dagkit.ground.urls import absolute, as_text, plain
+from dagkit_operators.filesystem.access import (
+    Found,
+    exists,
+    is_bad_file,
+    is_of_file,
+    looked_up,
+    reading_from,
+    unreadable_kind,
+)
+from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.filesystem.listing import LeaveOut, files_below
 from dagkit_operators.filesystem.renames import KnownInodes, inode_of
-from dagkit_operators.finding.bad_places import state_left_out
+from dagkit_operators.finding.bad_places import cause_of, state_left_out
 from dagkit_operators.finding.completeness import IncompleteFiles
-from dagkit_operators.finding.contents import KnownContents
+from dagkit_operators.finding.contents import KnownContents, bytes_of_file
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles, SeenPaths
 
@@ -24,19 +35,20 @@ def states_of(
     *,
     now_millis: int,
     path: str | None,
-    leaves_out: bool,
+    stops: bool,
+    opens: bool,
 ) -> Iterator[FileState]:
     """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice.
 
-    With `leaves_out`, what may not be read has a state, too; otherwise it raises InputUnreadable.
+    What may not be read has a state, too: with `stops`, a scan stops at it. With `opens`, a scan reads new files.
     """
     paths: SeenPaths | None = None
     for place in map(absolute, scanner.files):
         unreadable: dict[str, str] = {}
-        left_out: dict[str, OSError] = {}
+        left_out: dict[str, Exception] = {}
         root = plain(place)
         with reading_from(place):
-            for found in _there(place, path, unreadable, left_out.__setitem__ if leaves_out else None):
+            for found in _there(place, path, unreadable, left_out.__setitem__):
                 rule = scanner.rule_against(root, _below(root, found.path))
                 if rule:
                     yield FileState(found.path, "ignored", rule)
@@ -44,11 +56,17 @@ def states_of(
                     yield FileState(found.path, "seen")
                 else:
                     paths = seen.paths() if paths is None else paths
-                    state = _unseen(found, scanner, contents, inodes, now_millis)
+                    try:
+                        state = _unseen(found, scanner, contents, inodes, now_millis, opens=opens)
+                    except RunFailure as error:
+                        if not is_bad_file(error):
+                            raise
+                        left_out[found.path] = cause_of(error)
+                        continue
                     is_again = state.state == "new" and found.path in paths
                     yield replace(state, reason=READ_BEFORE) if is_again else state
         yield from map(ignored_kind, unreadable.items())
-        yield from map(state_left_out, left_out.items())
+        yield from (state_left_out(at, error, stops=stops) for at, error in left_out.items())
 
 
 def ignored_kind(unreadable: tuple[str, str]) -> FileState:
@@ -57,7 +75,7 @@ def ignored_kind(unreadable: tuple[str, str]) -> FileState:
     return FileState(as_text(path), "ignored", f"it is {kind}, and only regular files are read")
 
 
-def _there(place: str, path: str | None, unreadable: dict[str, str], leave_out: LeaveOut | None) -> Iterator[Found]:
+def _there(place: str, path: str | None, unreadable: dict[str, str], leave_out: LeaveOut) -> Iterator[Found]:
     """The files at and below a place, or the one at a path if it is there. Adds the kinds of what cannot be read."""
     if path is not None and path != place and not _below(plain(place), path):
         return
@@ -65,7 +83,7 @@ def _there(place: str, path: str | None, unreadable: dict[str, str], leave_out: 
     try:
         named, kind = looked_up(at), unreadable_kind(at)
     except OSError as error:
-        if leave_out is None or not is_of_file(error):
+        if not is_of_file(error):
             raise
         leave_out(at, error)
         return
@@ -84,7 +102,13 @@ def _below(root: str, path: str) -> str:
 
 
 def _unseen(
-    found: Found, scanner: DirectoryScanner, contents: KnownContents, inodes: KnownInodes, now_millis: int
+    found: Found,
+    scanner: DirectoryScanner,
+    contents: KnownContents,
+    inodes: KnownInodes,
+    now_millis: int,
+    *,
+    opens: bool,
 ) -> FileState:
     incomplete = IncompleteFiles(scanner)
     incomplete.begin_scan()
@@ -96,4 +120,40 @@ def _unseen(
         return FileState(found.path, "ignored", "it was read under another name (renamed)")
     if scanner.skip_known_content and any(map(contents.knows, contents.examine([found]))):
         return FileState(found.path, "ignored", "its content was read before (skip_known_content)")
+    if opens and not found.is_directory:
+        next(bytes_of_file(found), b"")
     return FileState(found.path, "new")
+
+
+_TIME = struct.Struct(">Q")
+_EPOCH = 1 << 63
+"""Added to times before they are packed, so that those before 1970 come first."""
+_MARK = b"\0"
+"""Precedes the length and the version of an object; paths do not contain it."""
+
+
+def packed(found: Found) -> bytes:
+    """A file as bytes. Its length is left out unless it has a version."""
+    path = _TIME.pack(found[2] + _EPOCH) + found[0].encode()  # by index: it is done for each file
+    return path if not found[3] else b"%b\0%d\0%b" % (path, found[1], found[3].encode())
+
+
+def unpacked(content: bytes) -> Found:
+    """The file; its length is -1 unless it has a version."""
+    path, _, rest = content[_TIME.size :].partition(_MARK)
+    length, _, version = rest.partition(_MARK)
+    return Found(path.decode(), int(length) if version else -1, _time_in(content), version.decode())
+
+
+def settle_in_millis(found: Sequence[bytes], now_millis: int) -> int:
+    """How long to wait until all these files, which are sorted, are settled: see `settles_in_millis`."""
+    first, last = (
+        bisect_left(found, _TIME.pack(now_millis + distance + _EPOCH))
+        for distance in (-COARSE_TICK_MILLIS, COARSE_TICK_MILLIS)
+    )
+    return max((settles_in_millis(unpacked(content), now_millis) for content in found[first:last]), default=0)
+
+
+def _time_in(content: bytes) -> int:
+    (time,) = _TIME.unpack_from(content)
+    return int(time) - _EPOCH

@@ -2,28 +2,26 @@
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import NonNegativeInt, PrivateAttr
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State, auto_metric
 from dagkit.api.files import READ_BEFORE, FileState
+from dagkit.errors import RunFailure
+from dagkit.ground.urls import absolute, is_url, shown
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OffsetRange, RestrictionTracker
-from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
-from dagkit_operators.filesystem.access import Found, exists, found_of, looked_up, reading_from
-from dagkit_operators.filesystem.bad_files import is_of_file
-from dagkit_operators.filesystem.identities import Identities, Recognised
-from dagkit_operators.filesystem.listing import LeaveOut
+from dagkit_operators.filesystem.access import Found, exists, found_of, is_bad_file, looked_up, reading_from
+from dagkit_operators.filesystem.identities import Identities, Recognised, settles_in_millis
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
-from dagkit_operators.filesystem.settled import settles_in_millis
-from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, state_left_out
+from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, cause_of, state_left_out
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.file_states import ignored_kind
@@ -123,9 +121,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         known = self._identities()
         incomplete = IncompleteFiles(self._rules)
         incomplete.begin_scan()
-        matched, unreadable, left_out = set[str](), dict[str, str](), dict[str, OSError]()
+        matched, unreadable, left_out = set[str](), dict[str, str](), dict[str, Exception]()
         places = [(pattern, absolute(pattern, self._home)) for pattern in self.places(items)]
-        leave_out = None if self.leave_out is None else left_out.__setitem__
+        leave_out = left_out.__setitem__
         for _, place in places:
             for found in _only(path, files_like(place, unreadable.__setitem__, leave_out=leave_out)):
                 if found.path not in matched:
@@ -139,21 +137,26 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
                     matched.add(found.path)
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
         yield from (state for state in map(ignored_kind, unreadable.items()) if path in (None, state.path))
-        for state in map(state_left_out, left_out.items()):
+        stops = self.leave_out is None
+        for state in (state_left_out(at, error, stops=stops) for at, error in left_out.items()):
             if path is None or path == state.path or path.startswith(f"{state.path}/"):
                 yield state if path is None else replace(state, path=path)
 
     def _state_of(
-        self, found: Found, known: Identities, incomplete: IncompleteFiles, leave_out: LeaveOut | None
+        self, found: Found, known: Identities, incomplete: IncompleteFiles, leave_out: Callable[[str, Exception], Any]
     ) -> FileState | None:
-        """The state of a file that a pattern matches; None if it cannot be read and is left out."""
+        """The state of a file that a pattern matches; None if it cannot be read."""
         try:
-            recognised = known.identify(found)
-        except OSError as error:
-            if leave_out is None or not is_of_file(error):
+            with reading_from(found.path):
+                return self._state_of_readable(found, known, incomplete)
+        except RunFailure as error:
+            if not is_bad_file(error):
                 raise
-            leave_out(found.path, error)
+            leave_out(found.path, cause_of(error))
             return None
+
+    def _state_of_readable(self, found: Found, known: Identities, incomplete: IncompleteFiles) -> FileState:
+        recognised = known.identify(found)
         if recognised.identity is None:
             return FileState(found.path, "pending", "it is empty")
         if recognised.was_known:
@@ -202,10 +205,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         )
 
     def _pause(self, incomplete: IncompleteFiles) -> timedelta:
-        """The time until the next scan: less than usual if files are no longer too young before."""
-        ripe_millis = incomplete.ripe_at_millis()
-        left = self.interval_millis if ripe_millis is None else max(0, ripe_millis - self._now_millis())
-        return timedelta(milliseconds=min(self.interval_millis, left))
+        """The time until the next scan."""
+        now = datetime.fromtimestamp(self._now_millis() / 1000, UTC)
+        return max(timedelta(), incomplete.brought_forward(now + timedelta(milliseconds=self.interval_millis)) - now)
 
     def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], IncompleteFiles]:
         """The files that were not known before, those that are to be quarantined, and which others are pending."""

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
 
-from dagkit.patterns import HELP, is_whole, refusal
-from dagkit.urls import absolute, is_url, plain, shown
+from dagkit.ground.patterns import HELP, is_whole, refusal
+from dagkit.ground.urls import absolute, is_url, plain, shown
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
 from dagkit_operators.filesystem.listing import FolderMemory, LeaveOut, files_below, paths_below, unfinished
 from dagkit_operators.filesystem.path_patterns import missing

@@ -3,32 +3,32 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import takewhile
+from os import PathLike
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dagkit import Context, OutputPort, State, Until, auto_metric
 from dagkit.api.files import FileState
-from dagkit.names_of_apex import WINDOW_DATA_MANAGERS
-from dagkit.urls import absolute, plain, shown
+from dagkit.ground.names_of_apex import WINDOW_DATA_MANAGERS
+from dagkit.ground.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
+from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.filesystem.listing import FolderMemory
-from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
-from dagkit_operators.filesystem.settled import COARSE_TICK_MILLIS, settles_in_millis
+from dagkit_operators.filesystem.renames import UNKNOWN, Inode, KnownInodes, inode_of
 from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
-from dagkit_operators.finding.file_states import states_of
-from dagkit_operators.finding.found_files import packed, settle_in_millis, unpacked
+from dagkit_operators.finding.file_states import packed, settle_in_millis, states_of, unpacked
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import AbstractFileSplitter
+from dagkit_operators.looks import Looks
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
@@ -133,6 +133,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """The same as `_added` for `inodes`."""
     _inodes: KnownInodes = PrivateAttr(default_factory=KnownInodes)
     """The inodes in `inodes`."""
+    _inode: Inode = PrivateAttr(default=UNKNOWN)
+    """The inode of the file that was accepted last."""
     _hashes: Hashes = PrivateAttr(default_factory=Hashes)
     """The hashes of the files of the last scan, for receipts."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
@@ -145,18 +147,21 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     _logged: str = PrivateAttr(default="")
     """What was logged last of pending files."""
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
-    _scan: Future[_Scanned] | None = PrivateAttr(default=None)
-    """The scan that runs or has ended, and whose files are not queued yet."""
+    _looks: Looks[_Scanned] | None = PrivateAttr(default=None)
+    """The scans."""
     _events: FileEvents | None = PrivateAttr(default=None)
     _event: Future[bool] | None = PrivateAttr(default=None)
     """Waits for a change until the next scan is due, and returns whether there was one."""
-    _abandoned: threading.Event | None = PrivateAttr(default=None)
-    """Ends the scan early. Made by `setup`: an event cannot be pickled, and the operator is shipped before that."""
     _began_millis: int = PrivateAttr(default=0)
     """When `emit_tuples` was called last: the time for each file would take longer than what depends on it."""
-    _next_scan: datetime | None = PrivateAttr(default=None)
-    """When the next scan is due; None: at once."""
-    _scans: int = PrivateAttr(default=0)
+
+    def __init__(
+        self, files: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None, /, **properties: Any
+    ) -> None:
+        """Take the files and directories to scan, which are a part of `scanner`, and properties by their names."""
+        if files is not None:
+            properties["scanner"] = dict(files=files, **properties.get("scanner", {}))
+        super().__init__(**properties)
 
     def gives_up(self) -> Iterator[str]:
         if self.window_data_manager == "noop":
@@ -182,7 +187,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             self._inodes,
             now_millis=self._now_millis(),
             path=path,
-            leaves_out=self.leave_out is not None,
+            stops=self.leave_out is None,
+            opens=self.receipts is not None,
         )
 
     def forget(self, path: str, request: str) -> str:
@@ -206,7 +212,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self.paths_return = True  # the same path is another source in the ledger
         self.forgotten = [*self.forgotten, request][-KEPT_REQUESTS:]
         self._memory = FolderMemory()
-        self._next_scan = None
+        if self._looks is not None:
+            self._looks.next = None
         return ""
 
     def adopt_files(self, was_read: Callable[[str, int], bool]) -> str:
@@ -244,24 +251,24 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self._added_contents.clear()
         self._added_inodes.clear()
         self._found.clear()
-        self._scan = self._next_scan = self._event = self._events = None
-        self._abandoned = threading.Event()
-        self._scans = 0
+        self._event = self._events = None
+        self._looks = Looks(context)
 
     def teardown(self) -> None:
-        if self._abandoned is not None:
-            self._abandoned.set()
+        if self._looks is not None:
+            self._looks.abandoned.set()
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
-        assert self._context is not None, "an operator is set up before it runs"
+        assert self._context and self._looks, "an operator is set up before it runs"  # noqa: PT018
+        looks = self._looks
         if self._event is not None and self._event.done():
             has_changed, self._event = self._event.result(), None
-            self._next_scan = None if has_changed else self._next_scan
-        if self._has_split_all() and self._is_due():
-            self._scan = self._context.in_background(self._look_through)
-        if self._scan is not None and self._scan.done():
-            scanned, self._scan = self._scan.result(), None
+            looks.next = None if has_changed else looks.next
+        if self._has_split_all() and looks.are_due(again=self._holds_launch):
+            looks.begin(partial(self._look_through, looks.abandoned))
+        scanned = looks.take(self.scanner.scan_interval_millis)
+        if scanned is not None:
             self._take(scanned)
         self._began_millis = self._now_millis()
         self.process_files()
@@ -272,24 +279,18 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self._added.clear()
         self._added_contents.clear()
         self._added_inodes.clear()
-        if self._has_split_all():
-            self._note_pending()
-        # an input operator with work in the background keeps a launch from ending for lack of input
-        if self._events is not None and self._event is None and self._has_split_all() and not self._is_due():
-            self._event = self._context.in_background(partial(self._events.wait, self.looks_again_in_millis() or 1))
-
-    def _note_pending(self) -> None:
-        """Note which files are left to a later scan, and let it begin as soon as they are no longer too young."""
-        assert self._context is not None, "an operator is set up before it runs"
+        if not self._has_split_all():
+            return
         self._waits_for = self._incomplete.sentence
         self._holds_launch = self._incomplete.holds_launch(self._context.launched)
-        ripe_millis = self._incomplete.ripe_at_millis()
-        if ripe_millis is not None and self._next_scan is not None:
-            self._next_scan = min(self._next_scan, datetime.fromtimestamp(ripe_millis / 1000, UTC))
+        looks.next = None if looks.next is None else self._incomplete.brought_forward(looks.next)
+        # an input operator with work in the background keeps a launch from ending for lack of input
+        if self._events is not None and self._event is None and not looks.are_due(again=self._holds_launch):
+            self._event = self._context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
 
     def _has_split_all(self) -> bool:
         """Whether all files of the last scan are split, and no other scan has begun."""
-        return self._scan is None and self.cut is None and not self._found
+        return not (self._looks and self._looks.are_on) and self.cut is None and not self._found
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -322,15 +323,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def looks_again_in_millis(self) -> int | None:
         """The time left until the next scan is due."""
-        if self._next_scan is None:
-            return 0
-        return max(0, -(-(self._next_scan - self._now()) // timedelta(milliseconds=1)))
-
-    def _is_due(self) -> bool:
-        assert self._context is not None, "an operator is set up before it runs"
-        if self._context.until is Until.ONCE and self._scans and not self._holds_launch:
-            return False
-        return self._next_scan is None or self._now() >= self._next_scan
+        return 0 if self._looks is None else self._looks.due_in_millis()
 
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""
@@ -345,28 +338,25 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self.paths_return |= scanned.gone > 0
         if scanned.forgot and self.window_data_manager == "ledger":
             self.known = self._seen.text
-        self._scans += 1
-        self._next_scan = self._now() + timedelta(milliseconds=self.scanner.scan_interval_millis)
 
-    def _look_through(self) -> _Scanned:
+    def _look_through(self, abandoned: threading.Event) -> _Scanned:
         """Scan, and wait until the found files are settled. It runs on another thread, while no file is split."""
-        assert self._abandoned is not None, "an operator is set up before it runs"
         assert self._context is not None, "an operator is set up before it runs"
         if self.scanner.events and self._events is None and self._context.until is Until.STOPPED:
             places = [absolute(place) for place in self.scanner.files]
-            self._events = FileEvents.of(places, self._abandoned, recursive=self.scanner.recursive)
-        scanned = self._scanned()
-        self._abandoned.wait(settle_in_millis(scanned.new, self._now_millis()) / 1000)
+            self._events = FileEvents.of(places, abandoned, recursive=self.scanner.recursive)
+        scanned = self._scanned(abandoned.is_set)
+        abandoned.wait(settle_in_millis(scanned.new, self._now_millis()) / 1000)
         return scanned
 
-    def _scanned(self) -> _Scanned:
+    def _scanned(self, is_abandoned: Callable[[], bool]) -> _Scanned:
         """Scan, and forget deleted files once there are too many."""
-        if self._incomplete.waiting:
-            self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
+        if self._incomplete.waiting or self._left_out:
+            self._memory = FolderMemory()  # a file may become complete, or readable, while its folder is unchanged
         self._incomplete.begin_scan()
         self._contents.begin_scan()
         self._hashes.begin_scan()
-        new, there = self._new_files()
+        new, there = self._new_files(is_abandoned)
         if not self._left_out:
             self._incomplete.forget_gone(KEPT_OF_GONE)
         self._logged = self._incomplete.log(self._logged)
@@ -375,7 +365,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if gone > there + KEPT_OF_GONE and not self._left_out:  # what may not be read is not gone
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone
             self._seen.look_at_each()
-            new, there = self._new_files()
+            new, there = self._new_files(is_abandoned)
             gone = self._seen.gone
             self._seen.forget_gone()
             return _Scanned(new, gone, forgot=True, changed=changed, refused=self._incomplete.take_refused())
@@ -386,10 +376,9 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         seen = self._seen.paths() if new else ()
         return [path for path in (unpacked(content).path for content in new) if path in seen]
 
-    def _new_files(self) -> tuple[list[bytes], int]:
+    def _new_files(self, is_abandoned: Callable[[], bool]) -> tuple[list[bytes], int]:
         """The files that were not seen before, in order, and the number of all files."""
-        assert self._abandoned is not None, "an operator is set up before it runs"
-        seen, memory, is_abandoned = self._seen, self._memory, self._abandoned.is_set
+        seen, memory = self._seen, self._memory
         seen.begin_scan()
         memory.begin()
         self._left_out.clear()
@@ -403,14 +392,26 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         reads = self.scanner.skip_known_content or self.scanner.reads_content or self.receipts is not None
         new: list[bytes] = []
         for unseen in seen.unseen(there, once=len(self.scanner.files) == 1):
-            ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
-            ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
-            ready = ready if self.receipts is None else self._hashes.examine(ready)
-            new += map(packed, takewhile(lambda _: not is_abandoned(), ready) if reads else ready)
+            if reads:
+                new += map(packed, takewhile(lambda _: not is_abandoned(), self._examined(unseen, now_millis)))
+            else:
+                new += map(packed, self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen)
             if is_abandoned():
                 break
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
+
+    def _examined(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
+        """Those of the new files that are complete, after reading them. Those that cannot be read are left out."""
+        for found in new:
+            ready: Iterable[Found] = [found]
+            examined: list[Found] = []
+            with self.leaving_out(found.path, "and launch again"):
+                ready = self._incomplete.complete(ready, now_millis) if self.scanner.waits else ready
+                ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
+                ready = ready if self.receipts is None else self._hashes.examine(ready)
+                examined = list(ready)
+            yield from examined
 
     def _accepts(self, status: Found) -> bool:
         if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
@@ -423,9 +424,11 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             return self._examines_again()
         if self.receipts is not None and not status.is_directory and self._hashes.of(status) is None:
             return self._examines_again()
-        inode = inode_of(status) if self.scanner.renamed == "skip" else UNKNOWN
-        if inode is None:
+        there = inode_of(status)
+        if there is None:
             return self._examines_again()
+        self._inode = there
+        inode = there if self.scanner.renamed == "skip" else UNKNOWN
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
         if status.path in self._changed:
@@ -452,6 +455,9 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         hashed = self._hashes.of(status)
         assert hashed is not None, "a file is accepted only with its hash"
         return receipt_of(status, hashed, self.receipts, self._launched_in)
+
+    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - it was accepted just now
+        return self._inode.witness
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""

@@ -8,9 +8,10 @@ from typing import Any, Literal
 from pydantic import PrivateAttr
 
 from dagkit import Block, InputPort, OutputPort, SplittableOperator, State
+from dagkit.ground.urls import absolute, is_url, shown
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, SequentialRestrictionTracker
-from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, reading_from
+from dagkit_operators.filesystem.identities import witness_in
 from dagkit_operators.filesystem.path_patterns import missing
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.splitting import Cut, SplitsFiles
@@ -100,7 +101,10 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
                 return
             status = status._replace(length=min(status.length, stop - 1))
             version, again = f"{self.next_block_id:x}", info.is_found_again
-            cut = self._begin_file(status, version, "", element.identity, receipt, is_found_again=again)
+            witness = witness_in(info.identity, status.length)
+            cut = self._begin_file(
+                status, version, "", element.identity, receipt, is_found_again=again, witness=witness
+            )
             self._sent += cut is None
         while cut is not None and self._sent < self._most and (cut.is_empty or tracker.try_claim(cut.place + 1)):
             (block,), cut = self._split_next(cut, 1)

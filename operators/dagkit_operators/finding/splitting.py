@@ -12,12 +12,11 @@ from pydantic import Field, PositiveInt, PrivateAttr
 
 from dagkit import Block, Context, InputOperator, Operator, OutputPort, State, auto_metric
 from dagkit.errors import InputUnreadable
-from dagkit.urls import absolute, name_as_text, plain, shown
+from dagkit.ground.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, content_length_of, facts_of, found_codec
-from dagkit_operators.filesystem.access import Found, directory_at, looked_up
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import Found, directory_at, is_bad_file, looked_up
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.payloads import FileInfo, FileMetadata
 
@@ -56,6 +55,9 @@ class Cut:
     receipt: Annotated[dict[str, Any] | None, Field(exclude_if=lambda receipt: receipt is None)] = None
     """The fact `receipt` of its blocks: where to write a receipt, and what the file was like when it was found."""
 
+    witness: Annotated[str, Field(exclude_if=lambda witness: not witness)] = ""
+    """A digest of its first and last bytes, by which the reader notices that another file took its name."""
+
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to read."""
@@ -79,7 +81,7 @@ class Cut:
 
     def blocks(self, size: int, first_id: int) -> Iterator[Block]:
         """The blocks from the next start to the end; each but the last ends at a multiple of the size."""
-        facts = facts_of(self.length, self.modified_millis, self.content_length)
+        facts = facts_of(self.length, self.modified_millis, self.content_length, self.witness)
         facts |= {"version": self.content} if self.content else {}
         facts |= {"receipt": self.receipt} if self.receipt is not None else {}
         facts |= {"sequential": True} if self.sequential else {}
@@ -187,11 +189,13 @@ class SplitsFiles(Operator):
         receipt: dict[str, Any] | None = None,
         *,
         is_found_again: bool = False,
+        witness: str = "",
     ) -> Cut | None:
         """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks.
 
         `identity` is that of the item by which the file arrived, if it has one. `receipt` is what is known for its
         receipt, if one is wanted. `is_found_again` is whether another operator finds the file again if it has grown.
+        `witness` is a digest of its first and last bytes, if they are known.
         """
         offset = 0 if status.is_directory else self.get_data_offset(status)
         is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
@@ -217,6 +221,7 @@ class SplitsFiles(Operator):
             is_whole=not is_readable or (codec is not None and content_length is None),
             is_found_again=self.finds_again or is_found_again,
             receipt=receipt,
+            witness=witness,
         )
         count = 0 if status.is_directory else cut.count(self._size_of(cut))
         self.files_processed += 1
@@ -289,7 +294,8 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
             return False
         receipt = self._receipt_for(status)
         relative_path = self._relative_path(status) if self.files_metadata_output.is_connected else ""
-        self.cut = self._begin_file(status, self._version(), relative_path, receipt=receipt)
+        witness = self._witness_of(status)
+        self.cut = self._begin_file(status, self._version(), relative_path, receipt=receipt, witness=witness)
         return True
 
     def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter
@@ -298,6 +304,10 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
     def _receipt_for(self, status: Found) -> dict[str, Any] | None:  # noqa: ARG002 - for the scanning splitter
         """What is known for the receipt of a file; None if none is wanted."""
         return None
+
+    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
+        """A digest of the first and last bytes of a file; empty if they are unknown."""
+        return ""
 
     def _version(self) -> str:
         """Distinguishes this reading of a file from others of the same path: the ID of its first block does."""

@@ -12,14 +12,13 @@ from typing import Any, ClassVar, Generic
 from pydantic import PositiveInt
 
 from dagkit import Block, Listed
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile, Seekable
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.formats.records_reader import RecordsReader, V
+from dagkit_operators.formats.readers import RecordsReader, V
 from dagkit_operators.formats.selection import names_in, selected
 from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext, dropped
 from dagkit_operators.payloads import Rejected
@@ -35,7 +34,7 @@ class AvroBroken(BadFile):
     """The bytes at a position of a file are not valid Avro."""
 
     code = "avro-broken"
-    usual_help: ClassVar[str] = (
+    usual_help = (
         "bring back an undamaged copy that is exactly as long; otherwise connect the output `rejected` to continue "
         "without what cannot be read"
     )

@@ -9,11 +9,10 @@ from pydantic import field_validator, model_validator
 
 from dagkit import Block
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
-from dagkit_operators.contexts.chunk import Chunk
+from dagkit_operators.contexts.chunk import Chunk, in_portions
 from dagkit_operators.contexts.encodings import UTF_8, Encoding, encoding_of, in_order_of
 from dagkit_operators.contexts.line_columns import starts_of
 from dagkit_operators.contexts.lines import LineTooLong
-from dagkit_operators.contexts.portions import in_portions
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
@@ -21,8 +20,7 @@ from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.quoted import Marks, Quoted, RowStarts, remembered
 from dagkit_operators.formats.tabular import ColumnsMismatched
 from dagkit_operators.payloads import VALUE, Rejected
-from dagkit_operators.values.ignored_fields import Ignored
-from dagkit_operators.values.record_types import reason_of
+from dagkit_operators.values.record_types import Ignored, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,9 @@ from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.tabular import Made, Places, as_text
-from dagkit_operators.native.json_members import columns_of
+from dagkit_operators.native.json_members import MemberNames, columns_of
 from dagkit_operators.payloads import Rejected
-from dagkit_operators.values.ignored_fields import Ignored, other_members
-from dagkit_operators.values.record_types import names_read, reason_of
+from dagkit_operators.values.record_types import Ignored, names_within, other_members, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +81,7 @@ class JsonLinesContext(LineFormat):
         """The fields of objects that Arrow has parsed, other than those of a schema."""
         if self.leaves_others:
             return None
-        return self.ignored(*other_members(part.data, lambda: part, {*schema.names}))
+        return self.ignored(*other_members(part.data, lambda: part, MemberNames(frozenset(schema.names))))
 
     def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:
         if not len(schema):
@@ -102,29 +101,32 @@ class JsonLinesContext(LineFormat):
 
     def _by_python(self, block: Block, part: Part) -> Iterator[Made]:
         """The records of lines, each parsed by itself."""
-        maker, starts, known = self.maker(), part.starts(), names_read(self.record_type)
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        maker, starts, known = self.maker(), part.starts(), names_within(self.record_type)
         records: list[Any] = []
-        others: list[str] = []
+        texts: list[bytes] = []
         places: list[int] = []
         for start, line in zip(starts, part, strict=True):
             if not line.strip(self.blank):
                 continue
             try:
-                whole = json.loads(line.removeprefix(_MARK) if start == 0 else line)
-                row = self._projected(whole)
+                text = line.removeprefix(_MARK) if start == 0 else line
+                row = self._projected(json.loads(text))
                 record = row if maker.validated is None else maker.validated(row)
             except (ValueError, RecursionError) as fault:
                 yield Rejected(block.path, start, as_text(line), reason_of(fault))
             else:
                 records.append(record)
                 places.append(start)
-                if known is not None and isinstance(whole, dict):
-                    others += [name for name in whole.keys() - known if whole[name] is not None]
+                texts.append(text)
         if records:
             yield self.records(block, Listed(records, lambda: places))
-        ignored = self.ignored(len(others), sorted({*others}))
-        if ignored is not None:
-            yield ignored
+        if known is not None and not self.leaves_others:
+            data = part.data if len(texts) == len(part) else np.frombuffer(b"".join(texts), np.uint8)
+            ignored = self.ignored(*other_members(data, lambda: texts, known))
+            if ignored is not None:
+                yield ignored
 
     def _projected(self, row: Any) -> Any:
         """The columns of a record."""

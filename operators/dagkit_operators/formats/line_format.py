@@ -15,8 +15,7 @@ from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.tabular import Made, Places, TabularContext, as_text
 from dagkit_operators.payloads import VALUE, Rejected
-from dagkit_operators.values.ignored_fields import Ignored
-from dagkit_operators.values.record_types import reason_of
+from dagkit_operators.values.record_types import Ignored, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,12 +9,11 @@ from pydantic import PositiveInt
 
 from dagkit import Block
 from dagkit.errors import RunFailure
+from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.urls import shown
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile, Seekable
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
 from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext, dropped
 from dagkit_operators.payloads import Rejected
@@ -36,7 +35,7 @@ class ParquetBroken(BadFile):
     """A file is no Parquet file, or a row group of it cannot be read."""
 
     code = "parquet-broken"
-    usual_help: ClassVar[str] = "bring back an undamaged copy of the file, or read it as what it is"
+    usual_help = "bring back an undamaged copy of the file, or read it as what it is"
 
     def __init__(self, path: str, place: int | None, reason: str) -> None:
         self.path = path

@@ -1,11 +1,31 @@
 """Readers of blocks for formats with columns: each has the reader context of its format."""
 
-from typing import Generic
+from collections.abc import Mapping
+from typing import Any, Generic
 
+from typing_extensions import TypeVar
+
+from dagkit import OutputPort
 from dagkit_operators.formats.csv import CsvContext
 from dagkit_operators.formats.json_lines import JsonLinesContext
 from dagkit_operators.formats.parquet import ParquetContext
-from dagkit_operators.formats.records_reader import RecordsReader, V
+from dagkit_operators.payloads import Record
+from dagkit_operators.reading.block_reader import BlockReader
+
+V = TypeVar("V", default=Any)
+
+
+class RecordsReader(BlockReader[Any], Generic[V]):
+    """Reads records whose type is that of its reader context, if it has one."""
+
+    messages = OutputPort[Record[V]](main=True)
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:  # noqa: ARG002 - as declared
+        context: Any = self.reader_context
+        if port != "messages" or self.converts:
+            return None
+        known: Any = context.record_type if context.sends == "records" else None
+        return Record[known] if known is not None else Record[Any]
 
 
 class JsonLinesReader(RecordsReader[V], Generic[V]):

@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
 from dagkit import Batch, Block, Column, Listed
 from dagkit.errors import did_you_mean
+from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit.urls import shown
 from dagkit_operators.contexts.reader_context import Dropped, ReaderContext, Unsent, records_of
-from dagkit_operators.filesystem.bad_files import BadFile
+from dagkit_operators.filesystem.access import BadFile
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
 from dagkit_operators.payloads import Record, Rejected
-from dagkit_operators.values.ignored_fields import Ignored
 from dagkit_operators.values.record_types import (
     FieldType,
+    Ignored,
     Maker,
     arrow_type,
     checked_fields_of,
@@ -37,7 +37,7 @@ class ColumnsMismatched(BadFile):
     """A file lacks columns that are to be read, or a column has another type."""
 
     code = "columns-mismatched"
-    usual_help: ClassVar[str] = "name the columns as the file does, and give them its types"
+    usual_help = "name the columns as the file does, and give them its types"
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""The client of a Kafka cluster: its settings, and what its errors mean."""
+"""The client of a Kafka cluster: its settings, what its errors mean, and the failures that are reported."""
 
 import logging
 from collections.abc import Mapping
@@ -8,10 +8,34 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from dagkit import Operator
 from dagkit.api.secrets import SecretByName
-from dagkit.errors import did_you_mean
-from dagkit_operators.kafka.faults import KafkaRefused
+from dagkit.errors import RunFailure, Scene, did_you_mean
 from dagkit_operators.libraries import library
 from dagkit_operators.native.librdkafka import setting_names
+
+
+def topic_missing(problem: str, remedy: str) -> RunFailure:
+    """A topic that is to be read or written does not exist."""
+    return RunFailure(problem, remedy, code="topic-missing")
+
+
+def kafka_refused(
+    problem: str,
+    remedy: str = "check `security.protocol` and the settings that begin with `sasl.` or `ssl.`, and the rights of the "
+    "user",
+) -> RunFailure:
+    """The cluster refuses the credentials of the client, or what it asks for."""
+    return RunFailure(problem, remedy, code="kafka-refused")
+
+
+def offsets_removed(problem: str, remedy: str, scene: Scene | None = None) -> RunFailure:
+    """Messages were removed from a topic before they were read."""
+    return RunFailure(problem, remedy, scene or Scene(), code="offsets-removed")
+
+
+def transaction_fenced(problem: str, remedy: str) -> RunFailure:
+    """The cluster refuses the transaction of this writer: another launch took over, or it was open for too long."""
+    return RunFailure(problem, remedy, code="transaction-fenced")
+
 
 _SECRET_SETTINGS = ("ssl.key.pem", "sasl.oauthbearer.config")
 """Settings that are secret although their names do not say so."""
@@ -88,20 +112,20 @@ def _plain(value: Any) -> Any:
 
 
 def confluent() -> Any:
-    """The client library. Raise LibraryMissing if it is not installed."""
+    """The client library. Raise `library-missing` if it is not installed."""
     library("confluent_kafka.admin", "kafka")
     return library("confluent_kafka", "kafka")
 
 
 def made(kind: str, settings: Mapping[str, Any], failures: "Failures") -> Any:
-    """Create a client of this kind: `Consumer`, `Producer` or `AdminClient`. Raise KafkaRefused for wrong settings."""
+    """Create a client of this kind: `Consumer`, `Producer` or `AdminClient`. Raise kafka-refused for wrong settings."""
     clients = confluent()
     maker = clients.admin.AdminClient if kind == "AdminClient" else getattr(clients, kind)
     try:
         return maker({**settings, "error_cb": failures.note}, logger=_quiet)
     except clients.KafkaException as wrong:
         problem = f"the client library refuses its settings: {text_of(wrong.args[0])}"
-        raise KafkaRefused(problem, "correct that setting in the property `settings`") from wrong
+        raise kafka_refused(problem, "correct that setting in the property `settings`") from wrong
 
 
 class Failures:
@@ -127,9 +151,9 @@ class Failures:
         self.last, self.refused, self.are_total = None, None, False
 
     def check(self, address: str) -> None:
-        """Raise KafkaRefused if the cluster refused the client."""
+        """Raise `kafka-refused` if the cluster refused the client."""
         if self.refused is not None:
-            raise KafkaRefused(f"Kafka at {address} refuses the client: {self.refused}")
+            raise kafka_refused(f"Kafka at {address} refuses the client: {self.refused}")
 
 
 def text_of(error: Any) -> str:

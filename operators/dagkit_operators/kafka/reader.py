@@ -9,15 +9,14 @@ from pydantic import NonNegativeInt, PositiveInt
 from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, SplittableOperator, auto_metric
-from dagkit.errors import Scene
+from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
-from dagkit_operators.kafka.client import KafkaClient, text_of
+from dagkit_operators.kafka.client import KafkaClient, kafka_refused, offsets_removed, text_of, topic_missing
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messages, Positioned
-from dagkit_operators.kafka.faults import KafkaRefused, OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange, place_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
-from dagkit_operators.outage import outage_of
+from dagkit_operators.looks import outage_of
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.records.rejecting import ItemRejected
@@ -127,7 +126,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         return False
 
     def _skips_removed(self, source: Positioned, reason: str, tracker: Tracker) -> bool:
-        """Continue after messages that were removed, or raise OffsetsRemoved. Return whether to fetch again.
+        """Continue after messages that were removed, or raise offsets-removed. Return whether to fetch again.
 
         A broker that was just started may refuse offsets that it has: it is asked again.
         """
@@ -151,19 +150,19 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         source.go_to(*one, first, self.batch_size)
         return True
 
-    def _missing(self, source: Positioned) -> TopicMissing:
-        return TopicMissing(
+    def _missing(self, source: Positioned) -> RunFailure:
+        return topic_missing(
             f"there is no partition {source.topic}/{source.partition} at {self.bootstrap_servers} any more; offset "
             f"{source.offset} would be read next",
             "create the topic again with its messages, or begin with a new application folder",
         )
 
-    def _forbidden(self, source: Positioned, reason: str) -> KafkaRefused:
+    def _forbidden(self, source: Positioned, reason: str) -> RunFailure:
         place = place_of(source.topic, source.partition, source.offset)
-        return KafkaRefused(f"Kafka at {self.bootstrap_servers} does not let the client read {place}: {reason}")
+        return kafka_refused(f"Kafka at {self.bootstrap_servers} does not let the client read {place}: {reason}")
 
     def _wait_for_answer(self, source: Positioned, tracker: Tracker) -> None:
-        """Defer the rest. Raise TopicMissing if the cluster is there, and the partition is not: it reports no error."""
+        """Defer the rest. Raise topic-missing if the cluster is there, and the partition is not: it reports none."""
         source.failures.check(self.bootstrap_servers)
         topics = self._topics()
         try:
@@ -247,11 +246,16 @@ def _latest(times: Column) -> int:
     return max(map(int, times.values()))
 
 
-def removed(one: Partition, offset: int, first: int, retention: object) -> OffsetsRemoved:
+def removed(one: Partition, offset: int, first: int, retention: object) -> RunFailure:
     """The failure for messages that are gone, or for a partition that ends before an offset that was found."""
     if first > offset:
-        return OffsetsRemoved.of(*one, offset, first, str(retention))
-    return OffsetsRemoved(
+        return offsets_removed(
+            f"{one.topic}/{one.number}: the messages from offset {offset} up to {first} were removed before they were "
+            f"read; {retention}",
+            'keep messages longer; to continue at the first message that is there, set on_removed="skip"',
+            Scene(source=f"kafka:{one.topic}/{one.number}", position=offset),
+        )
+    return offsets_removed(
         f"{one.topic}/{one.number} has no offset {offset} any more: the topic was deleted and created again, or its "
         "brokers lost messages",
         "read the new topic with a new application folder",

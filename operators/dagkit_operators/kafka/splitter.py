@@ -1,9 +1,7 @@
 """Finding topics and their partitions, and dividing their messages into ranges of offsets."""
 
 import logging
-import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,15 +9,15 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from dagkit import Context, InputOperator, Outage, OutputPort, State, Until
+from dagkit import Context, InputOperator, OutputPort, State
 from dagkit.errors import did_you_mean
-from dagkit.patterns import HELP, is_whole, refusal
+from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.kafka.client import KafkaClient
+from dagkit_operators.kafka.client import KafkaClient, offsets_removed, topic_missing
 from dagkit_operators.kafka.consumers import CONSUMERS
-from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+from dagkit_operators.looks import Looks
 
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""
@@ -85,20 +83,15 @@ class KafkaSplitter(KafkaClient, InputOperator):
     looked = State(False)
     """Whether any look succeeded: partitions that appear later are read from their first message."""
 
-    _context: Context | None = PrivateAttr(default=None)
     _client: Topics | None = PrivateAttr(default=None)
-    _look: Future[_Seen] | None = PrivateAttr(default=None)
+    _looks: Looks[_Seen] | None = PrivateAttr(default=None)
     _ends: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Where the last look saw partitions end."""
     _marked: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Partitions whose start is to be recorded, although nothing is to be read yet."""
     _listed: dict[Partition, None] = PrivateAttr(default_factory=dict)
     """The partitions of the wanted topics that the last listing found. Others may be known from earlier launches."""
-    _next_look: datetime | None = PrivateAttr(default=None)
     _next_listing: datetime | None = PrivateAttr(default=None)
-    _looks: int = PrivateAttr(default=0)
-    _abandoned: threading.Event | None = PrivateAttr(default=None)
-    """Ends a look that waits for the cluster. Made by `setup`: an event cannot be pickled."""
 
     @model_validator(mode="after")
     def _names_topics(self) -> Self:
@@ -109,43 +102,34 @@ class KafkaSplitter(KafkaClient, InputOperator):
         return self
 
     def setup(self, context: Context) -> None:
-        self._context = context
         self._client = Topics(self.client_settings())
-        self._abandoned = threading.Event()
-        self._look = self._next_look = self._next_listing = None
+        self._looks = Looks(context)
+        self._next_listing = None
         self._ends = {}
-        self._looks = 0
 
     def teardown(self) -> None:
         """Disconnect, also the consumers that readers left in this process: they would fetch messages until it ends."""
-        if self._abandoned is not None:
-            self._abandoned.set()
+        if self._looks is not None:
+            self._looks.abandoned.set()
         self._client = None
         CONSUMERS.close()
 
     def emit_tuples(self) -> None:
         """Send the ranges of the last look. Look again if all are sent and a look is due."""
-        if self._look is None and not self._is_behind() and self._is_due():
-            context, client, abandoned = self._context, self._client, self._abandoned
-            assert context and client and abandoned, "an operator is set up before it runs"  # noqa: PT018
-            self._look = context.in_background(partial(self._ask, client, abandoned))
-        if self._look is not None and self._look.done():
-            seen, self._look = self._look.result(), None
+        looks, client = self._looks, self._client
+        assert looks and client, "an operator is set up before it runs"  # noqa: PT018
+        if not looks.are_on and not self._is_behind() and looks.are_due():
+            server, see = f"Kafka at {self.bootstrap_servers}", partial(self._seen, client, looks.now)
+            looks.begin(partial(looks.ask, server, see, Unanswered))
+        seen = looks.take(self.interval_millis)
+        if seen is not None:
             self._take(seen)
         for each in self._next_ranges():
             self.ranges.emit(each)
 
     def looks_again_in_millis(self) -> int | None:
         """The time left until the next look is due."""
-        if self._next_look is None:
-            return 0
-        return max(0, -(-(self._next_look - self._now()) // timedelta(milliseconds=1)))
-
-    def _is_due(self) -> bool:
-        assert self._context is not None, "an operator is set up before it runs"
-        if self._context.until is Until.ONCE and self._looks:
-            return False
-        return self._next_look is None or self._now() >= self._next_look
+        return 0 if self._looks is None else self._looks.due_in_millis()
 
     def _is_behind(self) -> bool:
         return any(self._reached(one) < end for one, end in self._ends.items())
@@ -153,28 +137,12 @@ class KafkaSplitter(KafkaClient, InputOperator):
     def _reached(self, partition: Partition) -> int:
         return self.offsets[partition.topic][str(partition.number)]
 
-    def _now(self) -> datetime:
-        assert self._context is not None and self._context.now is not None, "an input operator has a clock"  # noqa: PT018
-        return self._context.now()
-
-    def _ask(self, client: Topics, abandoned: threading.Event) -> _Seen:
-        """Ask the cluster until it answers. It runs on another thread."""
-        outage = Outage(f"Kafka at {self.bootstrap_servers}")
-        while True:
-            try:
-                seen = self._seen(client)
-            except Unanswered as failure:
-                if abandoned.wait(outage.failed(str(failure))):
-                    return _Seen({}, {})
-            else:
-                outage.is_over()
-                return seen
-
-    def _seen(self, client: Topics) -> _Seen:
+    def _seen(self, client: Topics, now: Callable[[], datetime]) -> _Seen:
+        """Ask the cluster. It runs on another thread."""
         known = [Partition(topic, int(number)) for topic, offsets in self.offsets.items() for number in offsets]
         new: list[Partition] = []
         ids: Mapping[str, str] = {}
-        lists = self._next_listing is None or self._now() >= self._next_listing
+        lists = self._next_listing is None or now() >= self._next_listing
         if lists:
             self._listed = dict.fromkeys(self._wanted(client.partitions()))
             before = set(known)
@@ -184,14 +152,14 @@ class KafkaSplitter(KafkaClient, InputOperator):
         starts = self._starts(client, new)
         ends = {} if self.endless else client.ends([*known, *new], uncommitted=self.uncommitted)
         if lists:
-            self._next_listing = self._now() + timedelta(milliseconds=self.topics_interval_millis)
+            self._next_listing = now() + timedelta(milliseconds=self.topics_interval_millis)
         return _Seen(starts, ends, ids)
 
     def _wanted(self, there: Mapping[str, list[int]]) -> list[Partition]:
-        """The partitions of the wanted topics. Raise TopicMissing if a topic that is named does not exist."""
+        """The partitions of the wanted topics. Raise `topic-missing` if a topic that is named does not exist."""
         for topic in self.topics:
             if topic not in there:
-                raise TopicMissing(
+                raise topic_missing(
                     f"there is no topic {topic!r} at {self.bootstrap_servers}",
                     did_you_mean(topic, there, "create it, or correct the property `topics`"),
                 )
@@ -217,7 +185,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
         """Take over the answer of the cluster."""
         for topic, number in seen.ids.items():
             if self.topic_ids.setdefault(topic, number) != number:
-                raise OffsetsRemoved(f"topic {topic} was deleted and created again", _AGAIN)
+                raise offsets_removed(f"topic {topic} was deleted and created again", _AGAIN)
         if not self.looked and not seen.starts and self.pattern is not None and self.start != "earliest":
             self._marked[Partition(self.pattern, 0)] = 0  # topics that appear after this look are read from their start
         for one, start in seen.starts.items():
@@ -234,11 +202,9 @@ class KafkaSplitter(KafkaClient, InputOperator):
                 self._refuse_shorter(one, end)
             self._ends[one] = end
         self.looked = True
-        self._looks += 1
-        self._next_look = self._now() + timedelta(milliseconds=self.interval_millis)
 
     def _refuse_shorter(self, one: Partition, end: int) -> None:
-        raise OffsetsRemoved(
+        raise offsets_removed(
             f"{one.topic}/{one.number} ends at offset {end}, and was read up to {self._reached(one)} before: the topic "
             "was deleted and created again, or its brokers lost messages",
             _AGAIN,

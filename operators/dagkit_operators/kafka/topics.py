@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dagkit_operators.kafka.client import Failures, confluent, made, text_of
-from dagkit_operators.kafka.faults import KafkaRefused
+from dagkit_operators.kafka.client import Failures, confluent, kafka_refused, made, text_of
 
 FIRST_SECONDS = 2.0
 """How long a request may take at first. After each one without an answer, the next may take twice as long."""
@@ -130,7 +129,7 @@ class Topics:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Raise Unanswered if the cluster does not answer, and KafkaRefused if it refuses."""
+        """Raise Unanswered if the cluster does not answer, and `kafka-refused` if it refuses."""
         try:
             yield
         except self._library.KafkaException as failed:
@@ -142,7 +141,7 @@ class Topics:
             if error.retriable() or error.name() in PASSING:
                 self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
                 raise Unanswered(self._failures.last) from failed
-            raise KafkaRefused(
+            raise kafka_refused(
                 f"Kafka at {self._address} refuses a request: {error.str()} ({error.name()})"
             ) from failed
         self._knows_leaders = True

@@ -7,17 +7,66 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dagkit import StagedWindow, Unavailable
-from dagkit.clock import patient
-from dagkit.errors import did_you_mean
-from dagkit_operators.kafka.client import Failures, confluent, made, text_of
-from dagkit_operators.kafka.entries import Outgoing, columns_in, messages_in
-from dagkit_operators.kafka.faults import KafkaRefused, TopicMissing, TransactionFenced, WriteRefused
-from dagkit_operators.kafka.topics import PASSING, Topics, Unanswered
-from dagkit_operators.kafka.windows import create_missing, last_window
+from dagkit.errors import RunFailure, did_you_mean
+from dagkit.ground.clock import patient
+from dagkit_operators.kafka import consumers
+from dagkit_operators.kafka.client import (
+    Failures,
+    confluent,
+    kafka_refused,
+    made,
+    text_of,
+    topic_missing,
+    transaction_fenced,
+)
+from dagkit_operators.kafka.messages import Outgoing, columns_in, messages_in
+from dagkit_operators.kafka.topics import PASSING, Partition, Topics, Unanswered
 from dagkit_operators.native.librdkafka import QUEUE_IS_FULL, TopicSender, handle_of, native
 
-if TYPE_CHECKING:  # compiling must not load Arrow
+if TYPE_CHECKING:
     import pyarrow as pa
+
+
+READ_SECONDS = 30.0
+"""How long reading the topic may take without an answer."""
+SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "16777216", "min.cleanable.dirty.ratio": "0.1"}
+
+
+def create_missing(topics: Topics, topic: str) -> None:
+    """Create the topic if it does not exist. Its only partition keeps all windows in order."""
+    if topic not in topics.partitions():
+        topics.create(topic, SETTINGS)
+
+
+def last_window(topics: Topics, topic: str, writer: str, settings: Mapping[str, Any]) -> int:
+    """The last window of a writer whose transaction is committed; 0 if there is none.
+
+    Call it after the transactions of the writer are ended: a consumer does not see past a transaction that is open.
+    Such a transaction of another writer, which may be the last one, is waited for.
+    """
+    only = Partition(topic, 0)
+    end, found = topics.ends([only], uncommitted=True)[only], 0
+    start = topics.first([only])[only]
+    failures = Failures()
+    library = confluent()
+    consumer = made("Consumer", {**consumers.DEFAULTS, **settings, "isolation.level": "read_committed"}, failures)
+    try:
+        consumer.assign([library.TopicPartition(topic, 0, start)])
+        until = time.monotonic() + patient(READ_SECONDS)
+        while start < end:
+            message = consumer.poll(max(0.0, until - time.monotonic()))
+            if message is None or (message.error() is not None and message.error().name() != "_PARTITION_EOF"):
+                raise Unavailable(f"the windows in topic {topic} cannot be read: {failures.last or 'no answer'}")
+            if message.error() is not None:
+                start = message.offset()
+                continue
+            start, until = message.offset() + 1, time.monotonic() + patient(READ_SECONDS)
+            if message.key() == writer.encode():
+                found = int(message.value())
+    finally:
+        consumer.close()
+    return found
+
 
 DEFAULT_TIMEOUT_MILLIS = 60_000
 """How long a transaction may be open, if the settings do not say it."""
@@ -79,7 +128,7 @@ class TransactionalTopic:
         with self._answering():
             there = topics.partitions()
             if self._topic not in there:
-                raise TopicMissing(
+                raise topic_missing(
                     f"there is no topic {self._topic!r} at {self._address}",
                     did_you_mean(self._topic, there, "create it, or correct the property `topic`"),
                 )
@@ -158,12 +207,21 @@ class TransactionalTopic:
             else:
                 return
 
-    def _fenced(self) -> TransactionFenced:
+    def _fenced(self) -> RunFailure:
         """Why the cluster refuses the transaction: it does not say which of two reasons it has."""
         millis = int(self._settings.get("transaction.timeout.ms", DEFAULT_TIMEOUT_MILLIS))
         if (time.monotonic() - self._began) * 1000 >= millis:
-            return TransactionFenced.after(millis, self._topic)
-        return TransactionFenced.by_another(self._topic, self._writer)
+            return transaction_fenced(
+                f"a transaction with messages for topic {self._topic} was open for longer than transaction.timeout.ms="
+                f"{millis}, and the cluster aborted it: nothing of its window is in the topic, and nothing is lost",
+                "set `transaction.timeout.ms` in `settings` to more than the messages of a window take, then launch "
+                "again",
+            )
+        return transaction_fenced(
+            f"another launch writes to topic {self._topic} as {self._writer}, and fenced this one: this launch wrote "
+            "nothing since",
+            "let one launch of an application run at a time; a new launch continues after the last window of both",
+        )
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -178,7 +236,7 @@ class TransactionalTopic:
                 raise self._fenced() from failed
             if error.name() == "TOPIC_AUTHORIZATION_FAILED":
                 topics = f"{self._topic} and {self._windows_topic}"
-                raise KafkaRefused(
+                raise kafka_refused(
                     f"Kafka at {self._address} does not let the client write to {topics}: {text_of(error)}"
                 ) from failed
             self._failures.note(error)
@@ -186,5 +244,9 @@ class TransactionalTopic:
             if error.retriable() or error.name() in PASSING or error.name() in _ENDED:
                 raise Unavailable(f"Kafka at {self._address} did not end a transaction: {text_of(error)}") from failed
             if error.txn_requires_abort():
-                raise WriteRefused(f"a broker refuses a message: {text_of(error)}") from failed
-            raise KafkaRefused(f"Kafka at {self._address} refuses a transaction: {text_of(error)}") from failed
+                raise RunFailure(
+                    f"a broker refuses a message: {text_of(error)}",
+                    "nothing of the window is in the topic, and nothing is lost: change the topic, then launch again",
+                    code="write-refused",
+                ) from failed
+            raise kafka_refused(f"Kafka at {self._address} refuses a transaction: {text_of(error)}") from failed

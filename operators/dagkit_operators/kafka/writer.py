@@ -9,8 +9,14 @@ from typing_extensions import TypeVar
 from dagkit import Arrowed, Batch, Column, Constant, ExternalOutput, InputPort
 from dagkit.errors import clipped
 from dagkit_operators.kafka.client import KafkaClient
-from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_of, columns_without_headers
-from dagkit_operators.kafka.messages import Headers, KafkaMessage
+from dagkit_operators.kafka.messages import (
+    Headers,
+    KafkaMessage,
+    OpenEntry,
+    Outgoing,
+    columns_of,
+    columns_without_headers,
+)
 from dagkit_operators.kafka.transactions import TransactionalTopic
 from dagkit_operators.records.rejecting import Rejecting
 from dagkit_operators.writing.content import as_bytes
@@ -44,7 +50,7 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
-    topic: str = Field(default=..., min_length=1)
+    topic: str = Field(default=..., kw_only=False, min_length=1)
     """The topic, which must exist."""
     key: Callable[[Any], str | bytes | None] | None = None
     """Makes the key of an item; None: that of a KafkaMessage, and none for any other item."""

@@ -1,1 +1,1 @@
-"""Operators that count, aggregate, join, deduplicate and sample items by key."""
+"""Operators that count, aggregate, join, deduplicate and sample items by key, also in windows of event time."""

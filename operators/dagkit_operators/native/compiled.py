@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dagkit.native_libraries import content_of, library_at, other_platform, own_platform
+from dagkit.ground.native_libraries import content_of, library_at, other_platform, own_platform
 
 SOURCE = Path(__file__).with_name("bytewise.c")
 LIBRARY = Path(__file__).with_name("libbytewise.so")

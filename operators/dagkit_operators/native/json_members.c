@@ -173,6 +173,7 @@ struct column {
     uint8_t *texts;  /* the values one after the other, texts without quotes */
     int32_t *starts; /* where each value starts there, and where the last one ends */
     uint8_t *known;  /* whether each object has a value there that is not null */
+    struct within *within; /* the members of objects that are its values, or are in them; NULL: they are not counted */
 };
 
 static struct column *named(struct column *columns, int64_t count, place name, int64_t length)
@@ -205,6 +206,13 @@ struct others {
     int64_t names;
     place name[MOST_NAMES];
     int64_t length[MOST_NAMES];
+};
+
+/* The members of objects within objects. */
+struct within {
+    struct column *columns;
+    int64_t count;
+    struct others others;
 };
 
 static void note_other(struct others *others, place name, int64_t length)
@@ -326,40 +334,79 @@ static place after_accepted_values(place at, place end)
     return at;
 }
 
+static place after_accepted_within(place at, place end, struct within *within);
+
+/* From after the brace of an object to after it, in JSON that a parser has accepted. Counts the members that no column is
+   named after. */
+static place after_accepted_members(
+    place at, place end, struct column *columns, int64_t count, struct others *others)
+{
+    at = after_blanks(at, end);
+    while (at < end && *at == '"') {
+        const place name = at + 1;
+        int escapes = 0;
+        if (!(at = after_accepted_text(name, end, &escapes)) || escapes)
+            return NULL;
+        const int64_t name_length = at - name - 1;
+        at = after_blanks(at, end);
+        if (at == end || *at != ':')
+            return NULL;
+        at = after_blanks(at + 1, end);
+        if (at == end)
+            return NULL;
+        struct column *column = named(columns, count, name, name_length);
+        if (!column && *at != 'n')
+            note_other(others, name, name_length);
+        if (*at == '"')
+            at = after_accepted_text(at + 1, end, &escapes);
+        else if (*at == '{' || *at == '[')
+            at = column && column->within ? after_accepted_within(at, end, column->within)
+                                          : after_accepted_values(at + 1, end);
+        else
+            while (at < end && *at != ',' && *at != '}')
+                at++;
+        if (!at)
+            return NULL;
+        at = after_blanks(at, end);
+        if (at < end && *at == ',')
+            at = after_blanks(at + 1, end);
+    }
+    return at < end && *at == '}' ? at + 1 : NULL;
+}
+
+/* From an object or an array of objects to after it. */
+static place after_accepted_within(place at, place end, struct within *within)
+{
+    int escapes = 0;
+    if (*at == '{')
+        return after_accepted_members(at + 1, end, within->columns, within->count, &within->others);
+    at = after_blanks(at + 1, end);
+    while (at < end && *at != ']') {
+        if (*at == '{')
+            at = after_accepted_members(at + 1, end, within->columns, within->count, &within->others);
+        else if (*at == '[')
+            at = after_accepted_values(at + 1, end);
+        else if (*at == '"')
+            at = after_accepted_text(at + 1, end, &escapes);
+        else
+            while (at < end && *at != ',' && *at != ']')
+                at++;
+        if (!at)
+            return NULL;
+        at = after_blanks(at, end);
+        if (at < end && *at == ',')
+            at = after_blanks(at + 1, end);
+    }
+    return at < end ? at + 1 : NULL;
+}
+
 /* Counts the members that no column is named after, of objects that a parser has accepted. Returns 0 if only a parser can
    find them, as names with escapes. */
 int32_t dagkit_others(place at, int64_t length, struct column *columns, int64_t count, struct others *others)
 {
     const place end = at + length;
-    while ((at = memchr(at, '{', end - at))) { /* of a line */
-        at = after_blanks(at + 1, end);
-        while (at < end && *at == '"') {
-            const place name = at + 1;
-            int escapes = 0;
-            if (!(at = after_accepted_text(name, end, &escapes)) || escapes)
-                return 0;
-            const int64_t name_length = at - name - 1;
-            at = after_blanks(at, end);
-            if (at == end || *at != ':')
-                return 0;
-            at = after_blanks(at + 1, end);
-            if (at < end && *at != 'n' && !named(columns, count, name, name_length))
-                note_other(others, name, name_length);
-            if (at < end && *at == '"')
-                at = after_accepted_text(at + 1, end, &escapes);
-            else if (at < end && (*at == '{' || *at == '['))
-                at = after_accepted_values(at + 1, end);
-            else
-                while (at < end && *at != ',' && *at != '}')
-                    at++;
-            if (!at)
-                return 0;
-            at = after_blanks(at, end);
-            if (at < end && *at == ',')
-                at = after_blanks(at + 1, end);
-        }
-        if (at == end || *at++ != '}')
+    while ((at = memchr(at, '{', end - at))) /* of a line */
+        if (!(at = after_accepted_members(at + 1, end, columns, count, others)))
             return 0;
-    }
     return 1;
 }

@@ -1,8 +1,9 @@
 """Columns of members of JSON objects, in compiled C. Without it, and for other JSON, a parser is necessary."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import Structure, addressof, c_char_p, c_int64, c_void_p, string_at
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dagkit_operators.native.compiled import json_members
 
@@ -31,6 +32,7 @@ class _Column(Structure):
         ("texts", c_void_p),
         ("starts", c_void_p),
         ("known", c_void_p),
+        ("within", c_void_p),
     )
 
 
@@ -43,6 +45,37 @@ class _Others(Structure):
         ("name", c_void_p * MOST_NAMES),
         ("length", c_int64 * MOST_NAMES),
     )
+
+
+class _Within(Structure):
+    """The members of objects within objects, as `json_members.c` declares them."""
+
+    _fields_ = (("columns", c_void_p), ("count", c_int64), ("others", _Others))
+
+
+class MemberNames(NamedTuple):
+    """The names of members that are looked for, also in the objects within objects."""
+
+    known: frozenset[str]
+    within: "Mapping[str, MemberNames]" = MappingProxyType({})
+    """Those in members that are objects, or arrays of objects."""
+    path: str = ""
+    """What precedes the names: `customer.` for the members of a customer."""
+
+    def add_others(self, value: Any, found: list[str]) -> None:
+        """Add the names of the other members of an object, or of an array of objects: once for each that is no null.
+
+        An object is a dict, or a tuple of its names and values.
+        """
+        if type(value) is list:
+            for one in value:
+                self.add_others(one, found)
+        elif isinstance(value, dict | tuple):
+            for name, held in value.items() if isinstance(value, dict) else value:
+                if name in self.within:
+                    self.within[name].add_others(held, found)
+                elif name not in self.known and held is not None:
+                    found.append(self.path + name)
 
 
 class Others(NamedTuple):
@@ -60,19 +93,34 @@ class Others(NamedTuple):
         return cls(found.count, [string_at(*place).decode(errors="replace") for place in places])
 
 
-def others_of(data: "Bytes", names: Sequence[str]) -> Others | None:
+def others_of(data: "Bytes", names: MemberNames) -> Others | None:
     """The members not named, of JSON objects that a parser has accepted; None if a parser must find them."""
     import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     library = json_members()
     if library is None:
         return None
-    columns, others, source = (_Column * len(names))(), _Others(), pa.py_buffer(data)
-    for column, name in zip(columns, names, strict=True):
+    parts: list[tuple[str, _Within]] = []
+    whole, source = _within(names, parts), pa.py_buffer(data)
+    place = addressof(whole) + _Within.others.offset
+    if not library.dagkit_others(source.address, len(data), whole.columns, whole.count, place):
+        return None
+    found = [(path, Others.of(part.others)) for path, part in parts]
+    counted = [path + name for path, others in found for name in others.names]
+    return Others(sum(others.values for _, others in found), counted)
+
+
+def _within(names: MemberNames, parts: list[tuple[str, _Within]]) -> _Within:
+    """What C takes for these names. It is added to `parts` before those within, and keeps its columns alive."""
+    within, columns = _Within(), (_Column * len(names.known))()
+    parts.append((names.path, within))
+    for column, name in zip(columns, names.known, strict=True):
         column.name = text = name.encode(errors="surrogateescape")
         column.length = len(text)
-    found = library.dagkit_others(source.address, len(data), addressof(columns), len(columns), addressof(others))
-    return Others.of(others) if found else None
+        if name in names.within:
+            column.within = addressof(_within(names.within[name], parts))
+    within.columns, within.count, within.kept = addressof(columns), len(columns), columns
+    return within
 
 
 def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "tuple[pa.RecordBatch, Others] | None":

@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr, SecretStr
 
 from dagkit import Block, ExternalOutput, InputPort, Operator, StagedWindow, State
 from dagkit_operators.payloads import FileInfo, FileMetadata
-from dagkit_operators.queues.consumers import acknowledge
+from dagkit_operators.queues.consumer import acknowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class AcknowledgeFiles(Operator):
 
     url: SecretStr = SecretStr("memory://")
     """The URL of the broker, as the input has it."""
-    queue: str = Field(default=..., min_length=1)
+    queue: str = Field(default=..., kw_only=False, min_length=1)
     """The name of the queue, as the input has it."""
 
     open = State[dict[str, OpenFile | None]](dict)

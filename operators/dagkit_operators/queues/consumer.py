@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
 from ssl import SSLCertVerificationError
-from typing import Any, ClassVar
+from typing import Any
 
 from dagkit import Outage
 from dagkit.errors import RunFailure
 from dagkit_operators.libraries import library
-from dagkit_operators.queues.queue_message import Delivery
-from dagkit_operators.queues.unnamed import Unnamed
+from dagkit_operators.queues.queue_message import Delivery, Unnamed
 
 _WAIT_SECONDS = 0.05
 """How long the thread waits for messages before it acknowledges others."""
@@ -29,9 +28,8 @@ class QueueRefused(RunFailure):
     """A broker refuses the credentials or has no such queue, or there is no way to connect to it."""
 
     code = "queue-refused"
-    exit_code: ClassVar[int] = 5
 
-    usual_help: ClassVar[str] = "create the queue, or correct its name, the user or the password"
+    usual_help = "create the queue, or correct its name, the user or the password"
 
 
 class Consumer:
@@ -209,3 +207,30 @@ def _is_refusal(error: Exception) -> bool:
         or getattr(error, "code", None) in _REFUSALS
         or "NOT_FOUND" in str(error)
     )
+
+
+_open: dict[tuple[str, str], Consumer] = {}
+
+
+def opened(url: str, queue: str, most: int, options: Mapping[str, Any]) -> Consumer:
+    """Connect to a queue. A connection that a failed run of this process left is closed: its messages come again."""
+    if (url, queue) in _open:
+        closed(_open[url, queue])
+    consumer = Consumer(url, queue, most, options)
+    _open[url, queue] = consumer
+    return consumer
+
+
+def closed(consumer: Consumer) -> None:
+    """Disconnect."""
+    for place, known in list(_open.items()):
+        if known is consumer:
+            del _open[place]
+    consumer.close()
+
+
+def acknowledge(url: str, queue: str, name: str) -> None:
+    """Acknowledge a message, if this process is connected to its queue; if not, the broker delivers it again."""
+    consumer = _open.get((url, queue))
+    if consumer is not None:
+        consumer.acknowledge(name)

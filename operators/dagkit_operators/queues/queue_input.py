@@ -13,10 +13,8 @@ from typing_extensions import TypeVar
 
 from dagkit import Context, InputOperator, OutputPort, State, Until
 from dagkit_operators.payloads import FileInfo, Rejected
-from dagkit_operators.queues.consumer import Consumer
-from dagkit_operators.queues.consumers import closed, opened
-from dagkit_operators.queues.queue_message import Delivery, QueueMessage
-from dagkit_operators.queues.unnamed import UnnamedMessages
+from dagkit_operators.queues.consumer import Consumer, closed, opened
+from dagkit_operators.queues.queue_message import Delivery, QueueMessage, UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
 
 T = TypeVar("T", default=Any)
@@ -51,7 +49,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
 
     url: SecretStr = SecretStr("memory://")
     """The URL of the broker, such as amqp://user:password@host/vhost. The default is a broker in this process."""
-    queue: str = Field(default=..., min_length=1)
+    queue: str = Field(default=..., kw_only=False, min_length=1)
     """The name of the queue, which must exist."""
     most_unacknowledged: PositiveInt = 1000
     """The most messages that the broker delivers before it has the acknowledgement of earlier ones."""

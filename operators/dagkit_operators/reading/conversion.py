@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from dagkit import Column, Listed
 from dagkit.errors import RunFailure, clipped
+from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit.urls import shown
 from dagkit_operators.payloads import Rejected
 
 
@@ -16,8 +16,8 @@ class LineRejected(RunFailure):
     """A record could not be made of its bytes, and the output `rejected` is not connected."""
 
     code = "line-rejected"
-    usual_help: ClassVar[str] = "connect the output `rejected` to continue without such lines"
-    caused_by_author: ClassVar[bool] = True
+    usual_help = "connect the output `rejected` to continue without such lines"
+    caused_by_author = True
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected

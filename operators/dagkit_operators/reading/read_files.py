@@ -11,6 +11,7 @@ from dagkit.ranges import OffsetRange
 from dagkit_operators.compression.opening import FOUND_AGAIN, facts_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Tracker
+from dagkit_operators.filesystem.identities import witness_in
 from dagkit_operators.payloads import BLOCK_SIZE, VALUE, FileInfo, Record
 from dagkit_operators.reading.conversion import Conversion
 from dagkit_operators.reading.reader import T
@@ -71,7 +72,8 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         """The whole file as a block: of its content, if that can be divided."""
         is_content = self.compression in ("auto", "gzip")
         content_length = element.content_length if is_content else None
-        facts = facts_of(element.length, element.modified_millis, content_length)
+        witness = witness_in(element.identity, element.length)
+        facts = facts_of(element.length, element.modified_millis, content_length, witness)
         facts |= {} if element.receipt is None else {"receipt": element.receipt}
         facts |= {FOUND_AGAIN: True} if element.is_found_again else {}
         return Block(0, element.path, 0, facts["length"], facts=facts)

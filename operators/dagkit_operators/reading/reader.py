@@ -12,8 +12,8 @@ from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Context, OutputPort, auto_metric
+from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
-from dagkit.urls import shown
 from dagkit_operators.compression.codec import Codec, Compression, CompressionBroken
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
@@ -27,16 +27,15 @@ from dagkit_operators.contexts.reader_context import (
     records_of,
     unsplittable,
 )
-from dagkit_operators.filesystem.access import Found, Seekable
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import Found, Seekable, is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
-from dagkit_operators.filesystem.settled import settles_in_millis
-from dagkit_operators.filesystem.snapshot import FileChanged, grown, is_changed, open_snapshot
+from dagkit_operators.filesystem.identities import settles_in_millis
+from dagkit_operators.filesystem.snapshot import FileChanged, FileReplaced, grown, is_changed, open_snapshot
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
 from dagkit_operators.reading.timed_files import TimedFiles
-from dagkit_operators.values.ignored_fields import Ignored, IgnoresFields
+from dagkit_operators.values.record_types import Ignored, IgnoresFields
 
 T = TypeVar("T", default=Any)
 _log = logging.getLogger(__name__)
@@ -158,6 +157,14 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         If the block was read to its end, its stream stays open for the next block of the file until the window ends.
         """
         self._unsent = (0, 0)
+        try:
+            yield from self._read_as_it_is(block, tracker)
+        except FileReplaced:  # it is noticed before anything is read
+            if FOUND_AGAIN not in (block.facts or {}) or block.start or not _ends_file(block):
+                raise
+            self._leave_to_the_finder(block, tracker, "was replaced before it was read")
+
+    def _read_as_it_is(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         is_whole = self.is_read_whole(block)
         now = self._completed(block) if is_whole or self.reader_context.shows_its_end else None
         if now is not None:
@@ -171,9 +178,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     def _read_completed(self, block: Block, now: Found, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of a block of a file that is complete now; none if the file is found again."""
         if FOUND_AGAIN in (block.facts or {}):
-            _log.warning("%s was found before it was complete; it is read when it is found again", shown(block.path))
-            self._instead = {} if "receipt" in (block.facts or {}) else None
-            tracker.try_claim(block.end)
+            self._leave_to_the_finder(block, tracker, "was found before it was complete")
             return
         _log.warning("%s was found before it was complete; it is read as it is now", shown(block.path))
         there = replace(block, facts=facts_of(now.length, now.modified_millis, None))
@@ -187,6 +192,12 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
             yield from self._read(there, there, tracker)
             if _ends_file(block) and tracker.current_restriction().stop == block.end:
                 yield from self._read(rest, rest, self._behind(rest))
+
+    def _leave_to_the_finder(self, block: Block, tracker: Tracker, reason: str) -> None:
+        """Read nothing of a block, since the file is found again and read as a whole."""
+        _log.warning("%s %s; it is read when it is found again", shown(block.path), reason)
+        self._instead = {} if "receipt" in (block.facts or {}) else None
+        tracker.try_claim(block.end)
 
     def _behind(self, block: Block) -> Tracker:
         """The tracker for positions that are not granted by that of the block: of a content, or behind the block."""

@@ -9,8 +9,8 @@ from typing import Any, Generic, Literal, Self
 from pydantic import NonNegativeInt, PrivateAttr, model_validator
 
 from dagkit import Batch, Block, Context, OutputPort
+from dagkit.ground.urls import is_url, local_path, parent, shown
 from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
-from dagkit.urls import is_url, local_path, parent, shown
 from dagkit_operators.compression.codec import codec_of
 from dagkit_operators.contexts.encodings import encoding_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext

@@ -10,10 +10,9 @@ from dagkit import Batch, Block, Column
 from dagkit.ranges import ManualWatermarkEstimator
 from dagkit_operators.payloads import FileInfo, Rejected
 from dagkit_operators.reading.conversion import as_text
-from dagkit_operators.values.instants import instant_of
 from dagkit_operators.values.masks import only
 from dagkit_operators.values.processed import processed_value
-from dagkit_operators.values.timed_elements import TimedElements
+from dagkit_operators.values.timed_elements import TimedElements, instant_of
 
 T = TypeVar("T")
 

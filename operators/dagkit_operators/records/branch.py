@@ -75,12 +75,8 @@ class Branch(_Branching[T], Generic[T]):
     matched = OutputPort[T]()
     unmatched = OutputPort[T]()
 
-    predicate: UnaryFunction = Field(default=...)
+    predicate: UnaryFunction = Field(default=..., kw_only=False)
     """A function of a value, or an expression."""
-
-    def __init__(self, predicate: Callable[[Any], Any] | None = None, /, **properties: Any) -> None:
-        given: dict[str, Any] = {} if predicate is None else {"predicate": predicate}
-        super().__init__(**given, **properties)
 
     def cases(self) -> Sequence[tuple[Outlet[T], Callable[[Any], Any]]]:
         return [(self.matched, self.predicate)]
@@ -105,7 +101,7 @@ class BranchBy(_Branching[T], Generic[T]):
     kind = "records.branch-by/1"
     otherwise = OutputPort[T]()
 
-    predicates: Mapping[str, UnaryFunction] = Field(default=...)
+    predicates: Mapping[str, UnaryFunction] = Field(default=..., kw_only=False)
     """A predicate for each output, in the order in which they are tested."""
 
     @model_validator(mode="after")

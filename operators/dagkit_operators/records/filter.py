@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import compress
 from typing import Any, Generic, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
@@ -34,15 +34,12 @@ class Filter(RejectingRowOperator, Generic[T]):
     input = InputPort[T]()
     output = OutputPort[T](main=True)
 
-    predicate: UnaryFunction | None = None
+    predicate: UnaryFunction | None = Field(default=None, kw_only=False)
     """Called with each value."""
     batch: UnaryFunction | None = None
     """Called with many values at once, instead; returns one bool for each."""
     on: str | None = None
     """The field that is tested; None: the value of a record, any other item as a whole."""
-
-    def __init__(self, predicate: Callable[[Any], Any] | None = None, /, **properties: Any) -> None:
-        super().__init__(**({} if predicate is None else {"predicate": predicate}), **properties)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Generic
+from typing import Annotated, Generic
 
-from pydantic import Field, PrivateAttr
+from pydantic import AfterValidator, Field, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Context, InputOperator, OutputPort, State
@@ -26,7 +26,7 @@ class Items(InputOperator, Generic[T]):
     kind = "items.given/1"
     output = OutputPort[T]()
 
-    items: tuple[T, ...] = Field(default=...)
+    items: Annotated[Sequence[T], AfterValidator(tuple)] = Field(default=..., kw_only=False)
     """The items to send, in this order."""
 
     sent = State(0)
@@ -39,7 +39,7 @@ class Items(InputOperator, Generic[T]):
 
     def known_items(self) -> tuple[T, ...]:
         """The items that this operator sends."""
-        return self.items
+        return tuple(self.items)
 
     @property
     def has_unrecorded(self) -> bool:

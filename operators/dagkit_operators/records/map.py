@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, Generic, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
@@ -46,15 +46,12 @@ class Map(RejectingRowOperator, Generic[S, T]):
     input = InputPort[S]()
     output = OutputPort[T](main=True)
 
-    function: UnaryFunction | None = None
+    function: UnaryFunction | None = Field(default=None, kw_only=False)
     """Called with each value."""
     batch: UnaryFunction | None = None
     """Called with many values at once, instead; returns a column, an array or a list of the same length."""
     on: str | None = None
     """The field that is replaced; None: the value of a record, any other item as a whole."""
-
-    def __init__(self, function: Callable[[Any], Any] | None = None, /, **properties: Any) -> None:
-        super().__init__(**({} if function is None else {"function": function}), **properties)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -113,13 +110,10 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
     input = InputPort[S]()
     output = OutputPort[T](main=True)
 
-    function: UnaryFunction
+    function: UnaryFunction = Field(default=..., kw_only=False)
     """Called with each value, returns an iterable of results. A text is refused, since its characters would be sent."""
     on: str | None = None
     """The field that is replaced; None: the value of a record, any other item as a whole."""
-
-    def __init__(self, function: Callable[[Any], Iterable[Any]] | None = None, /, **properties: Any) -> None:
-        super().__init__(**({} if function is None else {"function": function}), **properties)
 
     def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:
         made = element_of(returned_by(self.function))

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
 from dagkit.errors import RunFailure, clipped
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 
@@ -16,8 +16,8 @@ class ItemRejected(RunFailure):
     """An operator refused an item, and its output `rejected` is not connected."""
 
     code = "item-rejected"
-    usual_help: ClassVar[str] = "connect the output `rejected` to continue without such items"
-    caused_by_author: ClassVar[bool] = True
+    usual_help = "connect the output `rejected` to continue without such items"
+    caused_by_author = True
 
     def __init__(self, rejected: Rejected, place: str = "") -> None:
         """`place` says where the item was read; without it, the message names only the file."""

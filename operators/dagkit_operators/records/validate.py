@@ -10,12 +10,12 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, Lines, OutputPort, Rows, auto_metric
 from dagkit_operators.contexts.line_columns import picked_of
+from dagkit_operators.native.json_members import MemberNames
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
-from dagkit_operators.values.ignored_fields import PROBLEM, Ignored, IgnoresFields, other_members
 from dagkit_operators.values.masks import only
 from dagkit_operators.values.processed import column_of, processed_field, processed_value, with_value
-from dagkit_operators.values.record_types import names_of, names_read
+from dagkit_operators.values.record_types import PROBLEM, Ignored, IgnoresFields, names_of, names_within, other_members
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -81,7 +81,7 @@ class Validate(RejectingRowOperator, IgnoresFields, Generic[S, T]):
         return (batch if is_whole else only(batch, taken)).replaced(field, values)
 
     @property
-    def _names(self) -> frozenset[str] | None:
+    def _names(self) -> MemberNames | None:
         model: Any = self.model
         return _names_in(model)
 
@@ -94,9 +94,10 @@ class Validate(RejectingRowOperator, IgnoresFields, Generic[S, T]):
             if issubclass(kind, str | bytes):
                 self._note_members(_joined(some), partial(list, some))
             elif issubclass(kind, dict):
-                if not all(map(known.issuperset, some)):
-                    self._note([name for value in some for name in value.keys() - known if value[name] is not None])
-            elif beyond := _fields_beyond(kind, known):
+                others: list[str] = []
+                known.add_others(list(some), others)
+                self._note(others)
+            elif beyond := _fields_beyond(kind, known.known):
                 self._note([name for value in some for name in beyond if getattr(value, name, None) is not None])
 
     def _note_members(self, content: bytes | memoryview, texts: Callable[[], Sequence[str | bytes]]) -> None:
@@ -127,10 +128,10 @@ def _validator(model: Any) -> TypeAdapter[Any]:
 
 
 @lru_cache(maxsize=64)
-def _names_in(model: Any) -> frozenset[str] | None:
+def _names_in(model: Any) -> MemberNames | None:
     """The names that a model looks for; None if it has no fields, takes every name, or leaves out others on purpose."""
     try:
-        return names_read(model)
+        return names_within(model)
     except TypeError:
         return None
 

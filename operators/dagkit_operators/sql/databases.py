@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
+from pydantic import Field, SecretStr, field_validator
+
+from dagkit import Operator
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
-from dagkit_operators.tables.faults import DatabaseRefused, RowRefused
+from dagkit_operators.tables.storage import RowRefused, database_refused
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 _SQLITE = "sqlite"
 _POSTGRES = ("postgresql", "postgres")
@@ -173,7 +177,7 @@ class Sqlite(Connection):
         driver = library("adbc_driver_sqlite.dbapi", "sql")
         path = Path(home) / unquote(urlsplit(url).path.removeprefix("/"))
         if not creates and not path.exists():
-            raise DatabaseRefused(f"{url}: there is no file {path}", "correct the url; only a writer creates a file")
+            raise database_refused(f"{url}: there is no file {path}", "correct the url; only a writer creates a file")
         (millis,) = parse_qs(urlsplit(url).query).get("timeout_millis", [_BUSY_MILLIS])
 
         def connect() -> Any:
@@ -193,3 +197,27 @@ def connected(url: str, password: str | None = None, home: str = "", *, creates:
 def columns(names: Iterable[str]) -> str:
     """Names of columns in SQL, with commas."""
     return ", ".join(quoted_name(name) for name in names)
+
+
+class SqlClient(Operator):
+    """An operator that connects to a database: to a file of SQLite, or to PostgreSQL."""
+
+    url: str = Field(default=...)
+    """The database: `sqlite:///` and a path, or `postgresql://user@host:port/database` with options after a `?`.
+
+    A relative path of SQLite starts from the working directory of the launch. Only a writer that may create its table
+    creates the file. `?timeout_millis=100` says how long
+    SQLite waits for a lock, by default five seconds.
+    """
+    password: SecretStr | None = None
+    """The password of the user in the url. No message and no plan shows it."""
+
+    @field_validator("url")
+    @classmethod
+    def _names_a_database(cls, url: str) -> str:
+        return check_url(url)
+
+    def connected(self, home: str = "", *, creates: bool = False) -> Connection:
+        """Connect to the database. A missing file of SQLite is created if `creates` is set, else refused."""
+        password = None if self.password is None else self.password.get_secret_value()
+        return connected(self.url, password, home, creates=creates)

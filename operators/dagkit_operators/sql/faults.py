@@ -5,7 +5,7 @@ from enum import Enum, auto
 from typing import Any
 
 from dagkit import Unavailable
-from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
+from dagkit_operators.tables.storage import database_refused, table_mismatched
 
 
 class Kind(Enum):
@@ -84,6 +84,6 @@ def failure_of(error: Any, database: str) -> Exception:
         case Kind.AWAY:
             return Unavailable(text)
         case Kind.REFUSED:
-            return DatabaseRefused(text)
+            return database_refused(text)
         case _:
-            return TableMismatched(text)
+            return table_mismatched(text)

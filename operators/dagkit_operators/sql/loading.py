@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.databases import Connection, Postgres, columns, quoted, quoted_name
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
-from dagkit_operators.tables.faults import RowRefused, TableMismatched
 from dagkit_operators.tables.staged_rows import row_refused
+from dagkit_operators.tables.storage import RowRefused, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,17 +92,17 @@ class TableLoader:
     def _schema(self) -> "pa.Schema":
         found = self._connection.schema_of(self.table)
         if found is None:
-            raise TableMismatched(f"{self._connection.name} has no table {self.table}")
+            raise table_mismatched(f"{self._connection.name} has no table {self.table}")
         return found
 
     def _forms(self, schema: "pa.Schema") -> Mapping[str, str]:
-        """The columns that the database has to convert, with their types there. Raise `TableMismatched` for others."""
+        """The columns that the database has to convert, with their types there. Raise `table-mismatched` for others."""
         there = self._schema()
         missing = [name for name in (*schema.names, *self._key) if name not in there.names]
         lacking = [name for name in self._key if name not in schema.names]
         if missing or lacking:
             problem = f"has no column {missing[0]}" if missing else f"is updated by {lacking[0]}, which no record has"
-            raise TableMismatched(f"{self.table} {problem}; its columns are {', '.join(there.names)}")
+            raise table_mismatched(f"{self.table} {problem}; its columns are {', '.join(there.names)}")
         if not isinstance(self._connection, Postgres):
             return {}
         converted = {}
@@ -111,7 +111,7 @@ class TableLoader:
             if not _fits(field.type, wanted):
                 kind = self._types_there()[field.name]
                 if _is_plain(wanted):
-                    raise TableMismatched(
+                    raise table_mismatched(
                         f"the column {field.name} of {self.table} is of type {kind}, and records hold {field.type}"
                     )
                 converted[field.name] = kind
@@ -193,7 +193,7 @@ def _plain(rows: "pa.Table", connection: Connection) -> "pa.Table":
         if pa.types.is_decimal(field.type):  # SQLite has no decimals, and text loses nothing
             rows = rows.set_column(index, field.name, rows.column(index).cast(pa.string()))
         elif pa.types.is_nested(field.type):
-            raise TableMismatched(f"SQLite has no type for the column {field.name}, which holds {field.type}")
+            raise table_mismatched(f"SQLite has no type for the column {field.name}, which holds {field.type}")
     return rows
 
 

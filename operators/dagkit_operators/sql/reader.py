@@ -11,12 +11,10 @@ from dagkit import Batch, Context, InputPort, OutputPort, SplittableOperator, Un
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.formats.rows import Rows
-from dagkit_operators.outage import outage_of
-from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted_name
-from dagkit_operators.sql.key_order import KeySteps
-from dagkit_operators.sql.queries import SqlQuery, SqlRange
-from dagkit_operators.tables.faults import TableMismatched
+from dagkit_operators.looks import outage_of
+from dagkit_operators.sql.databases import Connection, SqlClient, quoted_name
+from dagkit_operators.sql.queries import KeySteps, SqlQuery, SqlRange
+from dagkit_operators.tables.storage import table_mismatched
 from dagkit_operators.values.record_types import maker_of
 from dagkit_operators.writing.arrow_records import check_columns, schema_of
 
@@ -157,10 +155,10 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
 
 
 def _highest(element: SqlQuery, key: str, connection: Connection) -> int:
-    """The highest key of a query, -1 without rows. Raise `TableMismatched` if it is no integer."""
+    """The highest key of a query, -1 without rows. Raise `table-mismatched` if it is no integer."""
     ((found,),) = connection.execute(f"SELECT max({quoted_name(key)}) FROM ({element.statement}) AS rows_found")
     if found is not None and not isinstance(found, int):
-        raise TableMismatched(
+        raise table_mismatched(
             f"{key} is {found!r} in a row of {element.statement}, and the key of a query is an integer",
             "leave out the key, so that the query is read in one step, or let SqlSplitter draw ranges of it",
         )
@@ -168,12 +166,12 @@ def _highest(element: SqlQuery, key: str, connection: Connection) -> int:
 
 
 def _fitted(rows: "pa.Table", wanted: "pa.Schema") -> "pa.Table":
-    """The columns of a record type. Raise `TableMismatched` if a query has no such column, or one of another type."""
+    """The columns of a record type. Raise `table-mismatched` if a query has no such column, or one of another type."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     missing = [name for name in wanted.names if name not in rows.column_names]
     if missing:
-        raise TableMismatched(f"the query has no column {missing[0]}; its columns are {', '.join(rows.column_names)}")
+        raise table_mismatched(f"the query has no column {missing[0]}; its columns are {', '.join(rows.column_names)}")
     columns = []
     for field in wanted:
         try:
@@ -181,5 +179,5 @@ def _fitted(rows: "pa.Table", wanted: "pa.Schema") -> "pa.Table":
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             kind = rows.column(field.name).type
             problem = f"the column {field.name} of the query is of type {kind}, and records hold {field.type}: {error}"
-            raise TableMismatched(problem) from error
+            raise table_mismatched(problem) from error
     return pa.Table.from_arrays(columns, schema=wanted)

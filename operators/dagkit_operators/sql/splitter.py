@@ -1,19 +1,17 @@
 """Finding the rows of a table or a query, and dividing them into ranges of keys."""
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from functools import partial
 from itertools import pairwise
 from typing import Self
 
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 
-from dagkit import Context, InputOperator, Outage, OutputPort, State, Unavailable, Until
-from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted, quoted_name
-from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest
-from dagkit_operators.sql.queries import SqlRange
-from dagkit_operators.tables.faults import TableMismatched
+from dagkit import Context, InputOperator, OutputPort, State
+from dagkit_operators.looks import Looks
+from dagkit_operators.sql.databases import Connection, SqlClient, quoted, quoted_name
+from dagkit_operators.sql.queries import KeySteps, SqlRange, bounds_between, highest
+from dagkit_operators.tables.storage import table_mismatched
 
 _MOST_RANGES = 1000
 """How many ranges one look sends at most: those of sparse keys are longer than `range_size`."""
@@ -32,7 +30,7 @@ class SqlSplitter(SqlClient, InputOperator):
     kind = "sql.splitter/1"
     ranges = OutputPort(SqlRange)
 
-    table: str = ""
+    table: str = Field(default="", kw_only=False)
     """The table to read; the name of a schema and a dot may precede it."""
     query: str = ""
     """A SELECT statement to read, in the place of a table."""
@@ -51,12 +49,7 @@ class SqlSplitter(SqlClient, InputOperator):
     """The highest key that was sent, in SQL, if the key is no column of integers."""
     next_number = State(0)
 
-    _context: Context | None = PrivateAttr(default=None)
-    _look: "Future[list[SqlRange]] | None" = PrivateAttr(default=None)
-    _looks: int = PrivateAttr(default=0)
-    """How many looks have ended."""
-    _abandoned: threading.Event | None = PrivateAttr(default=None)
-    """Ends a look that waits for the database. Made by `setup`: an event cannot be pickled."""
+    _looks: Looks[list[SqlRange]] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _reads_one(self) -> Self:
@@ -71,44 +64,24 @@ class SqlSplitter(SqlClient, InputOperator):
         return self.query or f"SELECT {columns} FROM {quoted(self.table)}"
 
     def setup(self, context: Context) -> None:
-        self._context = context
-        self._abandoned = threading.Event()
-        self._look = None
-        self._looks = 0
+        self._looks = Looks(context)
 
     def teardown(self) -> None:
-        if self._abandoned is not None:
-            self._abandoned.set()
+        if self._looks is not None:
+            self._looks.abandoned.set()
 
     def emit_tuples(self) -> None:
         """Send what the last look found. Without one, begin a look."""
-        assert self._context is not None, "an operator is set up before it runs"
-        if self._look is None and not (self._looks and self._context.until is Until.ONCE):
-            self._look = self._context.in_background(self._ask)
-        if self._look is not None and self._look.done():
-            found, self._look = self._look.result(), None
-            self._looks += 1
-            for each in found:
-                self.ranges.emit(each)
-                self.next_key, self.next_number = each.end, each.number + 1
-                self.last_key = "" if each.steps is None else each.steps.bounds[-1]
-
-    def _ask(self) -> list[SqlRange]:
-        """Ask the database until it answers. It runs on another thread."""
-        assert self._abandoned is not None, "an operator is set up before it runs"
-        outage = Outage(self.url)
-        while True:
-            try:
-                found = self._found()
-            except Unavailable as error:
-                if self._abandoned.wait(outage.failed(error.problem)):
-                    return []
-            else:
-                outage.is_over()
-                return found
+        assert self._looks is not None, "an operator is set up before it runs"
+        if not self._looks.are_on and self._looks.are_due():
+            self._looks.begin(partial(self._looks.ask, self.url, self._found))
+        for each in self._looks.take() or ():
+            self.ranges.emit(each)
+            self.next_key, self.next_number = each.end, each.number + 1
+            self.last_key = "" if each.steps is None else each.steps.bounds[-1]
 
     def _found(self) -> list[SqlRange]:
-        """The ranges of the keys that are new."""
+        """The ranges of the keys that are new. It runs on another thread."""
         with self.connected() as connection:
             self._check_keys(connection)
             if self.last_key or (not self.next_number and not self._begins_with_integers(connection)):
@@ -121,12 +94,12 @@ class SqlSplitter(SqlClient, InputOperator):
         return (self.key,) if isinstance(self.key, str) else self.key
 
     def _check_keys(self, connection: Connection) -> None:
-        """Raise `TableMismatched` if there are rows that no range of keys contains."""
+        """Raise `table-mismatched` if there are rows that no range of keys contains."""
         for name in self._columns:
             if connection.execute(
                 f"SELECT 1 FROM ({self.statement}) AS rows_found WHERE {quoted_name(name)} IS NULL LIMIT 1"
             ):
-                raise TableMismatched(
+                raise table_mismatched(
                     f"{name} is NULL in a row of {self.table or 'the query'}, which no range of keys contains",
                     f"give each row a key, or leave these rows out: query = SELECT … WHERE {name} IS NOT NULL",
                 )
@@ -151,7 +124,7 @@ class SqlSplitter(SqlClient, InputOperator):
         if lowest is None:
             return
         if not isinstance(highest, int):
-            raise TableMismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
+            raise table_mismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
         step = max(self.range_size, -(-(highest + 1 - lowest) // _MOST_RANGES))
         ends = [*range(lowest + step, highest + 1, step), highest + 1]
         # the first range begins where the last one ended: the ledger proves that no key is left out

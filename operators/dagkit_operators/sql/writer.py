@@ -1,15 +1,82 @@
 """Writing records to a table of a database, each of them once."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from typing_extensions import TypeVar
 
-from dagkit import ExternalOutput
-from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.windows import WindowedTable
-from dagkit_operators.tables.staged_rows import TableWriter
+from dagkit import ExternalOutput, StagedWindow
+from dagkit_operators.sql.databases import Connection, SqlClient, quoted
+from dagkit_operators.sql.loading import TableLoader
+from dagkit_operators.tables.staged_rows import TableWriter, together
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_ROWS_TOGETHER = 1 << 18
+"""The most rows that are inserted at once."""
+
+
+class WindowedTable:
+    """Inserts the rows of windows, and records the last window of the writer in another table of the database."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        table: str,
+        *,
+        key: Sequence[str] = (),
+        window_table: str = "dagkit_windows",
+        schema: "pa.Schema | None" = None,
+        creates_table: bool = True,
+    ) -> None:
+        self._connect = connect
+        self._table = table
+        self._key = key
+        self._windows = window_table
+        self._schema = schema
+        """The columns of rows, if they are known before the first one."""
+        self._creates_table = creates_table
+        self._connection: Connection | None = None
+
+    def prepare(self, writer: str) -> None:
+        self._connection = connection = self._connect()
+        windows = quoted(self._windows)
+        if connection.schema_of(self._windows) is None:
+            connection.execute(f"CREATE TABLE {windows} (writer TEXT PRIMARY KEY, window_id BIGINT NOT NULL)")
+        connection.execute(f"INSERT INTO {windows} VALUES (?, 0) ON CONFLICT DO NOTHING", writer)
+        if self._schema is not None:
+            loader = TableLoader(connection, self._table, self._key)
+            if self._creates_table and not loader.exists():
+                loader.create(self._schema)
+            loader.check(self._schema)
+        connection.commit()
+
+    def apply(self, window: StagedWindow) -> None:
+        connection = self._connection
+        assert connection is not None, "it is prepared before"
+        if not self._claims(connection, window):
+            connection.rollback()
+            return
+        TableLoader(connection, self._table, self._key).load(lambda: together(window, _ROWS_TOGETHER))
+        connection.commit()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _claims(self, connection: Connection, window: StagedWindow) -> bool:
+        """Record the window. Return False if it was recorded before.
+
+        The row is locked until the transaction ends, so that an older driver waits, and then finds the window.
+        """
+        upto = f"SET window_id = {window.window_id} WHERE writer = ? AND window_id < {window.window_id}"
+        return bool(connection.execute(f"UPDATE {quoted(self._windows)} {upto} RETURNING window_id", window.writer))
+
 
 T = TypeVar("T", default=Any)
 
@@ -36,7 +103,7 @@ class SqlWriter(SqlClient, TableWriter[T]):
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
-    table: str = Field(default=..., min_length=1)
+    table: str = Field(default=..., kw_only=False, min_length=1)
     """The table; the name of a schema and a dot may precede it."""
     key: tuple[str, ...] = ()
     """The columns that identify a row, which a unique index has; without them, each record becomes a row."""

@@ -9,9 +9,8 @@ from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
-from dagkit_operators.tables.faults import TableMismatched
 from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, reader, selected
-from dagkit_operators.tables.storage import add, has_credentials, hidden, plain, storage_failure
+from dagkit_operators.tables.storage import add, has_credentials, hidden, plain, storage_failure, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +81,7 @@ class DeltaTable:
         delta = library("deltalake", "delta")
         if not delta.DeltaTable.is_deltatable(self._uri, self._settings):
             if not self._creates_table:
-                raise TableMismatched(f"there is no Delta table at {self._uri}")
+                raise table_mismatched(f"there is no Delta table at {self._uri}")
             delta.DeltaTable.create(
                 self._uri, schema, mode="ignore", partition_by=self._partition_by, storage_options=self._settings
             )
@@ -95,7 +94,7 @@ class DeltaTable:
         try:
             yield
         except faults.SchemaMismatchError as error:
-            raise TableMismatched(f"{self._uri}: {error}") from error
+            raise table_mismatched(f"{self._uri}: {error}") from error
         except OSError as error:
             raise storage_failure(error, self._uri) from error
 
@@ -120,7 +119,7 @@ class DeltaWriter(TableWriter[T]):
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
-    uri: str = Field(default=..., min_length=1)
+    uri: str = Field(default=..., kw_only=False, min_length=1)
     """The table: a path, or a URL such as `s3://bucket/table`, without credentials."""
     partition_by: tuple[str, ...] = ()
     """The columns whose values divide a table that is created into folders."""

@@ -11,9 +11,8 @@ from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
-from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
 from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, pieces, selected
-from dagkit_operators.tables.storage import add, hidden, plain, storage_failure
+from dagkit_operators.tables.storage import add, database_refused, hidden, plain, storage_failure, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +88,7 @@ class IcebergTable:
         """The newest state of the table, which is created if it is missing."""
         if not self._catalog.table_exists(self._table):
             if not self._creates_table:
-                raise TableMismatched(f"the catalog has no table {self._table}")
+                raise table_mismatched(f"the catalog has no table {self._table}")
             self._catalog.create_namespace_if_not_exists(self._table.rpartition(".")[0])
             self._catalog.create_table_if_not_exists(self._table, schema=schema)
         return self._catalog.load_table(self._table)
@@ -103,7 +102,7 @@ class IcebergTable:
         try:
             yield
         except refused as error:
-            raise DatabaseRefused(f"the catalog of {self._table}: {error}") from error
+            raise database_refused(f"the catalog of {self._table}: {error}") from error
         except (*away, *_errors_of_databases()) as error:  # which the block may have loaded
             raise storage_failure(error, self._table) from error
 
@@ -131,7 +130,7 @@ class IcebergWriter(TableWriter[T]):
     The values of names such as `s3.secret-access-key`, `token` and `credential` are secret: no message shows them.
     A URL with a user or a query is secret as well.
     """
-    table: str = Field(default=...)
+    table: str = Field(default=..., kw_only=False)
     """The namespace and the name of the table, with dots."""
 
     @field_validator("catalog")

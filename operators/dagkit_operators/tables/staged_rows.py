@@ -10,9 +10,8 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Entries, InputPort, StagedWindow
 from dagkit.errors import clipped
-from dagkit_operators.tables.faults import RowRefused, TableMismatched
-from dagkit_operators.writing.arrow_records import ArrowRecords, schema_of
-from dagkit_operators.writing.record_typed import RecordTyped
+from dagkit_operators.tables.storage import RowRefused, table_mismatched
+from dagkit_operators.writing.arrow_records import ArrowRecords, RecordTyped, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,15 +151,15 @@ def reader(window: StagedWindow, table: str, columns: "pa.Schema") -> "Iterator[
 
 
 def selected(schema: "pa.Schema", table: str, there: "pa.Schema") -> "pa.Schema":
-    """The columns of a table that rows have. Raise `TableMismatched` if it lacks one, or needs another one."""
+    """The columns of a table that rows have. Raise `table-mismatched` if it lacks one, or needs another one."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     for name in schema.names:
         if name not in there.names:
-            raise TableMismatched(f"{table} has no column {name}; its columns are {', '.join(there.names)}")
+            raise table_mismatched(f"{table} has no column {name}; its columns are {', '.join(there.names)}")
     for field in there:
         if not field.nullable and field.name not in schema.names:
-            raise TableMismatched(f"{table} needs values of the column {field.name}, which records lack")
+            raise table_mismatched(f"{table} needs values of the column {field.name}, which records lack")
     return pa.schema([there.field(name) for name in schema.names])
 
 
@@ -172,7 +171,7 @@ def check_fits(schema: "pa.Schema", table: str, there: "pa.Schema") -> None:
 def fitted(rows: "pa.Table", table: str, there: "pa.Schema") -> "pa.Table":
     """Rows with the types of a table's columns.
 
-    Raise `TableMismatched` if a column is of another kind, and `RowRefused` for the first row whose value does not fit.
+    Raise table-mismatched if a column is of another kind, and `RowRefused` for the first row whose value does not fit.
     """
     import pyarrow as pa  # noqa: PLC0415 - as above
 
@@ -186,7 +185,7 @@ def fitted(rows: "pa.Table", table: str, there: "pa.Schema") -> "pa.Table":
             columns.append(values.cast(wanted.type))
         except pa.ArrowNotImplementedError as error:
             problem = f"the column {field.name} of {table} is of type {wanted.type}, and records hold {field.type}"
-            raise TableMismatched(f"{problem}: {error}") from error
+            raise table_mismatched(f"{problem}: {error}") from error
         except pa.ArrowInvalid as error:
             raise row_refused(table, rows, _first_unfit(values, wanted.type), f"{field.name}: {error}") from error
     return pa.Table.from_arrays(columns, schema=schema)

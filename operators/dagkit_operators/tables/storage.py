@@ -1,4 +1,4 @@
-"""Settings of storages and catalogs, and what their errors mean."""
+"""Settings of storages and catalogs, what their errors mean, and what a table may refuse."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,7 +8,35 @@ from pydantic import SecretStr
 from dagkit import Unavailable
 from dagkit.api.secrets import credentials_in
 from dagkit.errors import RunFailure
-from dagkit_operators.tables.faults import DatabaseRefused
+
+
+def database_refused(
+    problem: str, remedy: str = "correct the url, the user, the password or the permissions"
+) -> RunFailure:
+    """A database, a catalog or a storage refuses the connection or the permission, and will do so again."""
+    return RunFailure(problem, remedy, code="database-refused")
+
+
+def table_mismatched(
+    problem: str,
+    remedy: str = "create or change the table, or correct the operator; the next launch continues, and delivers what "
+    "is committed",
+) -> RunFailure:
+    """A table does not have the columns or the key that an operator needs."""
+    return RunFailure(problem, remedy, code="table-mismatched")
+
+
+class RowRefused(RunFailure):
+    """A table refuses a row, for example because of a constraint."""
+
+    code = "row-refused"
+
+    def __init__(self, table: str, row: str, reason: str) -> None:
+        super().__init__(
+            f"{table} refuses {row}: {reason}; nothing of its window is in the table",
+            "change the table or the rows that are in it; the window is committed, and the next launch delivers it",
+        )
+
 
 _REFUSED = re.compile(
     r"(?<![.:])\b(401|403)\b(?!\.\d)|AccessDenied|Forbidden|Unauthori[sz]ed|InvalidAccessKeyId|"
@@ -47,7 +75,7 @@ def plain(settings: Mapping[str, str | SecretStr]) -> dict[str, str]:
 def storage_failure(error: Exception, table: str) -> RunFailure:
     """The failure for an error of a storage: it refuses the client, or it cannot be reached or has no room now."""
     text = f"{table}: {' '.join(str(error).split()):.400}"
-    return DatabaseRefused(text) if _REFUSED.search(text) else Unavailable(text)
+    return database_refused(text) if _REFUSED.search(text) else Unavailable(text)
 
 
 def add(attempt: Callable[[], Exception | None], table: str) -> None:

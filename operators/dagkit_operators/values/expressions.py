@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Arrowed, Column, Lines, Listed
 from dagkit.errors import did_you_mean
-from dagkit.patterns import whole_matcher
+from dagkit.ground.patterns import whole_matcher
 from dagkit.schema.columns import kept_of
 from dagkit_operators.native.bytewise import begin_with, kept_by_beginning
 from dagkit_operators.values.masks import mask_by_value, mask_of
@@ -54,8 +54,8 @@ class Expression:
     def matches(self, pattern: "str | re.Pattern[str]") -> "Expression":
         """Whether the whole text matches this pattern, in linear time.
 
-        It is a pattern of RE2, or of Python's `re` if RE2 accepts it, too: see `dagkit.patterns`. Raise ValueError if
-        RE2 refuses it.
+        It is a pattern of RE2, or of Python's `re` if RE2 accepts it, too: see `dagkit.ground.patterns`. Raise
+        ValueError if RE2 refuses it.
         """
         if isinstance(pattern, re.Pattern):
             return Expression("matches", self, pattern.pattern, pattern.flags & ~re.UNICODE)

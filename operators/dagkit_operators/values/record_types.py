@@ -3,16 +3,33 @@
 import dataclasses
 import datetime as dt
 import decimal
+import json
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
+from dagkit import Operator, auto_metric
 from dagkit.schema.objects import objects_of, whole_by_fields
+from dagkit_operators.native.json_members import MemberNames, others_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pydantic import TypeAdapter
+
+    from dagkit_operators.native.bytewise import Bytes
+
 
 _NAMES: Final[Mapping[Any, str]] = {
     str: "string",
@@ -70,11 +87,52 @@ def names_read(record_type: type | None) -> frozenset[str] | None:
 
     if record_type is None or _extra(record_type) in ("allow", "ignore") or issubclass(record_type, RootModel):
         return None
-    names = set(names_of(record_type))
-    for field in getattr(record_type, "model_fields", {}).values():
+    return frozenset(key for name in names_of(record_type) for key in _keys_of(record_type, name))
+
+
+def _keys_of(record_type: type, name: str) -> Iterator[str]:
+    """The names under which a record type looks for one of its fields."""
+    yield name
+    field = getattr(record_type, "model_fields", {}).get(name)
+    if field is not None:
         aliases = [field.alias, *getattr(field.validation_alias, "choices", [field.validation_alias])]
-        names |= {getattr(alias, "path", [alias])[0] for alias in aliases if alias is not None}
-    return frozenset(names)
+        yield from (getattr(alias, "path", [alias])[0] for alias in aliases if alias is not None)
+
+
+@lru_cache(maxsize=256)
+def names_within(record_type: type | None, path: str = "", around: tuple[type, ...] = ()) -> MemberNames | None:
+    """The names of a record type, and of those within it; None if it takes every name, or leaves out the others.
+
+    `around` are the types that it lies in: a type that contains itself is not followed further.
+    """
+    known = names_read(record_type)
+    if known is None or record_type is None:
+        return None
+    try:
+        hints = get_type_hints(record_type)
+    except NameError:  # an annotation that only a type checker understands
+        return MemberNames(known, {}, path)
+    within: dict[str, MemberNames] = {}
+    for name in names_of(record_type):
+        held = _record_in(hints.get(name))
+        if held is not None and held is not record_type and held not in around:
+            names = names_within(held, f"{path}{name}.", (*around, record_type))
+            within |= dict.fromkeys(_keys_of(record_type, name), names) if names is not None else {}
+    return MemberNames(known, within, path)
+
+
+def _record_in(hint: Any) -> type | None:
+    """The record type that a field holds, alone or in a list; None if it holds none, or a tuple."""
+    hint = _field_type(hint).hint
+    if get_origin(hint) in (list, Sequence):
+        hint = _field_type(get_args(hint)[0]).hint
+    if not isinstance(hint, type) or issubclass(hint, tuple):
+        return None
+    try:
+        names_of(hint)
+    except TypeError:
+        return None
+    return hint
 
 
 def leaves_others(record_type: type | None) -> bool:
@@ -173,3 +231,55 @@ def reason_of(fault: Exception) -> str:
     if errors is None:
         return str(fault).partition("\n")[0]
     return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the record'}: {one['msg']}" for one in errors())
+
+
+MOST_NAMES = 8
+"""The most ignored fields that a metric names."""
+PROBLEM = (
+    "fields were not read, since the type of the records does not name them: {names_ignored} (values: "
+    "{fields_ignored:,})"
+)
+
+
+class Ignored(NamedTuple):
+    """Fields of records that were not read, since the type of the records does not name them."""
+
+    values: int
+    """How many values they had in the records; a null in JSON is none."""
+    names: Sequence[str]
+    """Some of the fields."""
+
+
+def first_names(lists: Sequence[str]) -> str:
+    """The first different names of several lists, whose names are separated by commas."""
+    names = [*dict.fromkeys(name for names in lists for name in names.split(", ") if name)]
+    return ", ".join([*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)])
+
+
+class IgnoresFields(Operator):
+    """An operator that makes records of a type, and leaves out fields that the type does not name."""
+
+    fields_ignored = auto_metric(
+        0,
+        warning=f"{PROBLEM}\n  help: add the fields to record_type or types to read them; to leave out all other "
+        "fields, without a count, set columns",
+    )
+    """Values of fields that the type of the records does not name; in JSON, a null is no value."""
+    names_ignored = auto_metric("", aggregators=[first_names])
+    """Some of these fields."""
+
+    def note_ignored(self, ignored: Ignored) -> None:
+        """Count fields that were not read."""
+        self.fields_ignored += ignored.values
+        self.names_ignored = first_names([self.names_ignored, ", ".join(ignored.names)])
+
+
+def other_members(data: "Bytes", texts: Callable[[], Iterable[str | bytes]], names: MemberNames) -> Ignored:
+    """The members of JSON objects that are not named. `data` has all texts, which a parser has accepted."""
+    others = others_of(data, names)
+    if others is not None:
+        return Ignored(*others)
+    found: list[str] = []
+    for text in texts():
+        names.add_others(json.loads(text, object_pairs_hook=tuple, parse_int=str), found)
+    return Ignored(len(found), [*dict.fromkeys(found)])

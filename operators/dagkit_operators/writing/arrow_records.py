@@ -1,12 +1,17 @@
 """Items as Arrow tables, for operators that write columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from dagkit import Batch
+from pydantic import field_validator
+
+from dagkit import Batch, Operator
 from dagkit.errors import RunFailure, clipped
+from dagkit.schema import is_known, spelled
 from dagkit_operators.formats.rows import Rows
+from dagkit_operators.payloads import Record
 from dagkit_operators.values.processed import processed_column, processed_value
 from dagkit_operators.values.record_types import arrow_type, checked_fields_of, fields_of
 
@@ -30,20 +35,15 @@ def schema_of(record_type: type) -> "pa.Schema":
     return pa.schema([pa.field(name, arrow_type(field.hint), field.is_optional) for name, field in fields])
 
 
-class TextUnwritable(RunFailure):
+def _text_unwritable(column: str, text: str) -> RunFailure:
     """A text has bytes that are not UTF-8, which no column of text can hold."""
-
-    code = "text-undecodable"
-    usual_help: ClassVar[str] = (
+    return RunFailure(
+        f"the column {column} cannot hold {clipped(text)}, which has bytes that are not UTF-8",
         'set undecodable="reject" at the reader, which then sends such lines to `rejected`, or encoding to that of the '
-        "file"
+        "file",
+        code="text-undecodable",
+        caused_by_author=True,
     )
-    caused_by_author: ClassVar[bool] = True
-
-    def __init__(self, column: str, text: str) -> None:
-        self.column = column
-        self.text = text
-        super().__init__(f"the column {column} cannot hold {clipped(text)}, which has bytes that are not UTF-8")
 
 
 class ArrowRecords:
@@ -114,7 +114,7 @@ def _check_text(column: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TextUnwritable(column, text) from None
+        raise _text_unwritable(column, text) from None
 
 
 def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
@@ -139,3 +139,53 @@ def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
 def field_of(record: Any, name: str) -> Any:
     """A field of a record, or a value of a dict."""
     return record[name] if isinstance(record, dict) else getattr(record, name)
+
+
+class RecordTyped(Operator):
+    """Writes records of one type. If the type is not set, it is that of the stream."""
+
+    record_type: type | None = None
+    """A dataclass, pydantic model, TypedDict or NamedTuple, whose fields are the columns; None: that of the stream.
+
+    If the stream sends Arrow record batches or tables, their columns are written.
+    """
+
+    @field_validator("record_type")
+    @classmethod
+    def _has_columns(cls, record_type: type | None) -> type | None:
+        return check_columns(record_type)
+
+    def implied_properties(self, received: Mapping[str, Any]) -> Mapping[str, Any]:
+        value = _value_of(received.get("input", Any))
+        return {"record_type": value} if self.record_type is None and has_fields(value) else {}
+
+    def refused_payload(self, port: str, payload: Any) -> str | None:  # noqa: ARG002 - there is one input
+        value = _value_of(payload)
+        if self.record_type is not None or any(map(_may_be_arrow, _members(value))):
+            return None
+        return (
+            f"{spelled(value)} has no fields that could be columns: set record_type to a class that has, "
+            "or put a Map before it that makes records"
+        )
+
+
+def _value_of(payload: Any) -> Any:
+    """The type of what is written of an item: the value of a record, any other item as a whole."""
+    return get_args(payload)[0] if get_origin(payload) is Record else payload
+
+
+def _members(payload: Any) -> tuple[Any, ...]:
+    return get_args(payload) if get_origin(payload) in (Union, UnionType) else (payload,)
+
+
+def has_fields(payload: Any) -> bool:
+    """Whether a type is a class of records: a dataclass, a pydantic model, a TypedDict or a NamedTuple."""
+    try:
+        return bool(fields_of(payload))
+    except TypeError:
+        return False
+
+
+def _may_be_arrow(payload: Any) -> bool:
+    """Whether items of a type may be Arrow record batches or tables, found without loading Arrow."""
+    return not is_known(payload) or getattr(payload, "__module__", "").partition(".")[0] == "pyarrow"

@@ -1,15 +1,18 @@
-"""The bytes of items and records as they are written to files."""
+"""The bytes of items and records as they are written to files, and their compression."""
 
+import io
 import os
 from contextlib import suppress
 from types import UnionType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
 from dagkit import Column, Lines
+from dagkit.api.files import OutputFile
 from dagkit.schema import assignable
 from dagkit.schema.columns import TEXT_ERRORS
+from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.payloads import Record
 
 
@@ -47,3 +50,49 @@ def may_be_text(payload: Any) -> bool:
     kinds: tuple[Any, ...] = (str, bytes, Record[str], Record[bytes])
     members = get_args(payload) if isinstance(payload, UnionType) else (payload,)
     return any(assignable(member, kind) or assignable(kind, member) for member in members for kind in kinds)
+
+
+Compressing = Literal["none", "gzip", "zstd"]
+"""How written files may be compressed."""
+ENDINGS: dict[Compressing, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}
+MEMBER = 1 << 20
+"""The bytes before compression from which on a member is complete."""
+
+
+class Compressed:
+    """Compresses what is written to a file, as members of at least a mebibyte; the last may be shorter.
+
+    Members need nothing of each other: windows that add to one file in turn each write members of their own.
+    """
+
+    def __init__(self, file: OutputFile, compression: Compressing) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - Arrow is not loaded when only compiling
+
+        self._file = file
+        self._codec: Any = pa.Codec(compression)
+        self._pending = bytearray()
+
+    def write(self, content: memoryview) -> None:
+        self._pending += content
+        if len(self._pending) >= MEMBER:
+            self._end_member()
+
+    def close(self) -> None:
+        """Write the last member."""
+        if self._pending:
+            self._end_member()
+
+    def _end_member(self) -> None:
+        self._file.write(self._codec.compress(bytes(self._pending), asbytes=True))
+        self._pending = bytearray()
+
+
+def decompressed(content: bytes, compression: Compressing) -> bytes:
+    """What `Compressed` was given, from the members that it wrote."""
+    if compression == "none":
+        return content
+    stream, found = Decompressed(io.BytesIO(content), compression, "a written file"), bytearray()
+    buffer = memoryview(bytearray(MEMBER))
+    while count := stream.readinto(buffer):
+        found += buffer[:count]
+    return bytes(found)

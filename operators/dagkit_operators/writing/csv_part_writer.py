@@ -17,10 +17,9 @@ from dagkit.schema import spelled
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.values.processed import processed_column, processed_value
 from dagkit_operators.values.record_types import checked_fields_of
-from dagkit_operators.writing.arrow_records import field_of
+from dagkit_operators.writing.arrow_records import RecordTyped, field_of, has_fields
 from dagkit_operators.writing.content import as_bytes
 from dagkit_operators.writing.part_writer import ONLY, NumberedParts
-from dagkit_operators.writing.record_typed import RecordTyped, has_fields
 
 T = TypeVar("T", default=Any)
 

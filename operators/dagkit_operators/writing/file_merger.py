@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import Field, PrivateAttr
 
 from dagkit import Context, InputPort, Operator, OutputFiles, OutputPort, State
-from dagkit.urls import absolute, is_url, local_path, resolved
+from dagkit.ground.urls import absolute, is_url, local_path, resolved
 from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.content import FolderPath
-from dagkit_operators.writing.stretches import Stretch, joined_with
+from dagkit_operators.writing.slice_writer import Stretch, joined_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class FileMerger(Operator):
         incomplete=lambda merger: {*merger.expected, *merger.stretches},
     )
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory that the files are copied to: a path or a URL."""
     overwrite_on_conflict: bool = False
     """Whether a file that was merged before is replaced by one of its name that is found later, as after a change of
-    its source. If not, the run fails with FileWrittenAgain."""
+    its source. If not, the run fails with `file-rewritten`."""
 
     expected = State[dict[str, Expected]](dict)
     """Files that are not complete, by key."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, TypeVar
 from pydantic import PrivateAttr
 
 from dagkit import Batch, InputPort, auto_metric
-from dagkit.urls import local_path, name_as_text, name_fault
+from dagkit.ground.urls import local_path, name_as_text, name_fault
 from dagkit_operators.records.rejecting import ItemsOf, Rejecting
 from dagkit_operators.writing.rolled import OpenPart, RolledFiles
 

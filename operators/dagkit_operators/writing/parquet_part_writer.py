@@ -8,11 +8,10 @@ from pydantic import Field, PositiveInt, PrivateAttr, field_validator, model_val
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, OutputFiles, OutputPort, State
-from dagkit.urls import name_fault
-from dagkit_operators.writing.arrow_records import ArrowRecords, schema_of
+from dagkit.ground.urls import name_fault
+from dagkit_operators.writing.arrow_records import ArrowRecords, RecordTyped, schema_of
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.part_writer import check_part_names
-from dagkit_operators.writing.record_typed import RecordTyped
 from dagkit_operators.writing.rolled import FinishedPart
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class ParquetPartWriter(RecordTyped, Generic[T]):
         examples=lambda writer: writer.example_names(),
     )
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}.parquet"
     """The pattern of file names, with the values that it may have in `PartWriter`."""

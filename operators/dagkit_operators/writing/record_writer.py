@@ -21,7 +21,7 @@ class RecordWriter(Operator):
     input = InputPort[Record[str] | Record[bytes]](key="block_id")
     files = OutputFiles(lambda writer: writer.file_path, examples=lambda _: ("0",))
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory that the files are written to: a path or a URL."""
     record_separator: str = "\n"
     """The text after each record."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr
 
 from dagkit import Context, DagContext, Operator, OutputFiles, OutputPort, State
-from dagkit.urls import name_as_text
-from dagkit_operators.writing.compressing import ENDINGS, Compressed, Compressing, decompressed
-from dagkit_operators.writing.content import FolderPath
+from dagkit.ground.urls import name_as_text
+from dagkit_operators.writing.content import ENDINGS, Compressed, Compressing, FolderPath, decompressed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +43,7 @@ class FinishedPart:
     """A part of a file that gets no more items."""
 
     name: str
-    """Its name below `file_path`; a `file:` URL if it is not UTF-8, which `dagkit.urls.local_path` decodes."""
+    """Its name below `file_path`; a `file:` URL if it is not UTF-8, which `dagkit.ground.urls.local_path` decodes."""
     length: int
     """Bytes before compression."""
     count: int
@@ -74,7 +73,7 @@ class RolledFiles(Operator):
 
     finished_parts = OutputPort(FinishedPart, main=True)
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory that the files are written to: a path or a URL."""
     max_length: PositiveInt | None = None
     """Bytes, before compression, after which a part is finished: its last item goes beyond them. None: no limit."""

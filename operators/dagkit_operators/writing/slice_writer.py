@@ -1,15 +1,85 @@
-"""Writing files from slices that several readers read."""
+"""Writing copies of files from slices that several readers read, and the stretches of them that are written."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import Field, PrivateAttr
 
 from dagkit import Batch, InputPort, Operator, OutputFiles, OutputPort
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 from dagkit_operators.filesystem.access import opened, reading_from
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.native.checksums import crc32
 from dagkit_operators.payloads import VALUE, FileSlice, Record
 from dagkit_operators.writing.content import FolderPath
-from dagkit_operators.writing.stretches import Stretch
+
+_POLYNOMIAL = 0xEDB88320
+"""Of CRC-32, with its bits reversed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The bytes from `start` to `end` of a file."""
+
+    key: str
+    """The file, as `FileSlice.key` names it."""
+    start: int
+    end: int
+    checksum: int | None = None
+    """Their CRC-32; None if it was not computed."""
+
+
+def joined_with(stretches: Sequence[Stretch], more: Stretch) -> tuple[Stretch, ...]:
+    """Return sorted stretches of one file with another one; those that touch are joined. None of them overlap."""
+    place = bisect_left(stretches, more.start, key=lambda stretch: stretch.start)
+    before, after = list(stretches[:place]), list(stretches[place:])
+    if before and before[-1].end == more.start:
+        more = _joined(before.pop(), more)
+    if after and after[0].start == more.end:
+        more = _joined(more, after.pop(0))
+    return (*before, more, *after)
+
+
+def _joined(first: Stretch, second: Stretch) -> Stretch:
+    checksum = None
+    if first.checksum is not None and second.checksum is not None:
+        checksum = crc32_of_both(first.checksum, second.checksum, second.end - second.start)
+    return Stretch(first.key, first.start, second.end, checksum)
+
+
+def crc32_of_both(first: int, second: int, length: int) -> int:
+    """Return the CRC-32 of two texts in succession from theirs, and the length of the second.
+
+    Zero bytes after a text multiply its checksum with a power of x, modulo the polynomial.
+    """
+    power = _power_of_x(8 * length)
+    return _product(power, first) ^ second
+
+
+def _power_of_x(exponent: int) -> int:
+    power, square = 1 << 31, 1 << 30  # 1 and x: the highest bit is the lowest power
+    while exponent:
+        if exponent & 1:
+            power = _product(square, power)
+        square = _product(square, square)
+        exponent >>= 1
+    return power
+
+
+def _product(one: int, other: int) -> int:
+    product = 0
+    for bit in range(31, -1, -1):
+        if one >> bit & 1:
+            product ^= other
+        other = (other >> 1) ^ (_POLYNOMIAL if other & 1 else 0)
+    return product
+
+
+try:
+    from isal.isal_zlib import crc32
+except ImportError:  # workers need not have isal: zlib gives the same numbers, ten times slower
+    from zlib import crc32
+
 
 CHUNK = 128 << 10
 """Bytes that are read, checksummed and written at a time: they stay in the processor's cache meanwhile. Longer writes
@@ -29,7 +99,7 @@ class FSSliceWriter(Operator):
     written = OutputPort(Stretch)
     files = OutputFiles(lambda writer: writer.file_path, of_blocks=False)
 
-    file_path: FolderPath = Field(default=...)
+    file_path: FolderPath = Field(default=..., kw_only=False)
     """The directory in which the copies are to become visible: a path or a URL."""
     checksums: bool = True
     """Whether to compute the CRC-32 of each file."""

@@ -8,6 +8,7 @@ import pytest
 
 import dagkit as installed
 from dagkit_operators.native import compiled
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -44,15 +45,13 @@ def test_the_version_names_what_scans_bytes(dagkit, monkeypatch, found, scanner)
     assert dagkit("--version").out.splitlines()[2] == f"dagkit_operators: byte scanning: {scanner}"
 
 
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        pytest.param("def about():\n    return 'of today'", ["of today"], id="returns text"),
-        pytest.param("length = 3", [], id="has no function"),
-        pytest.param("about = 3", [], id="has another attribute"),
-        ("import no_such_module", ["ModuleNotFoundError: No module named 'no_such_module'"]),
-        pytest.param("def about():\n    raise ValueError('not today')", ["ValueError: not today"], id="fails"),
-    ],
+@cases(
+    "source, lines",
+    ("returns text", "def about():\n    return 'of today'", ["of today"]),
+    ("has no function", "length = 3", []),
+    ("has another attribute", "about = 3", []),
+    ("lacks a module", "import no_such_module", ["ModuleNotFoundError: No module named 'no_such_module'"]),
+    ("fails", "def about():\n    raise ValueError('not today')", ["ValueError: not today"]),
 )
 def test_every_library_may_add_a_line_about_itself(dagkit, install, source, lines):
     install(source)

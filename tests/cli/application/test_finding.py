@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from dagkit.cli.application.finding import place_of
+from tests.cases import cases
 from tests.cli.samples import WORD_COUNT
 
 TWO = WORD_COUNT + "\n\nclass LetterCount(WordCount):\n    pass\n\n\nclass Total(WordCount):\n    name = 'Sum of all'\n"
@@ -85,7 +86,20 @@ def test_for_a_file_without_an_application_the_help_says_what_to_write(dagkit, w
         dagkit("validate", "a:Base").fails(6, help_)
 
 
-def test_several_applications_are_listed_with_their_lines(dagkit, write):
+@cases(
+    "name, chosen",
+    ("by its class", "WordCount", "WordCount"),
+    ("by its name", "Sum of all", "Sum of all"),
+    ("a class whose name is another", "Total", "Sum of all"),
+    ("by a part", "letter", "LetterCount"),
+    ("whatever the case", "SUM", "Sum of all"),
+)
+def test_one_of_several_is_chosen(dagkit, write, name, chosen):
+    write("two.py", TWO)
+    assert dagkit("validate", "two.py", "--app", name).out.startswith(f"{chosen} is valid")
+
+
+def test_of_several_a_very_name_is_stronger_than_a_part_of_another_and_else_they_are_listed(dagkit, write):
     write("two.py", TWO)
     first, second, third = (TWO[: TWO.index(f"class {name}")].count("\n") + 1 for name in ("WordCount", "Lett", "Tot"))
     listed = f"  WordCount    two.py:{first}\n  LetterCount  two.py:{second}\n  Sum of all   two.py:{third}\n"
@@ -94,35 +108,13 @@ def test_several_applications_are_listed_with_their_lines(dagkit, write):
         "choose one with --app, as in --app WordCount",
     )
     dagkit("validate", "two.py").fails(6, f"{problem}\n{listed}  help: {help_}\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "chosen"),
-    [
-        pytest.param("WordCount", "WordCount", id="by its class"),
-        pytest.param("Sum of all", "Sum of all", id="by its name"),
-        pytest.param("Total", "Sum of all", id="a class whose name is another"),
-        pytest.param("letter", "LetterCount", id="by a part"),
-        pytest.param("SUM", "Sum of all", id="whatever the case"),
-    ],
-)
-def test_one_of_several_is_chosen(dagkit, write, name, chosen):
-    write("two.py", TWO)
-    assert dagkit("validate", "two.py", "--app", name).out.startswith(f"{chosen} is valid")
-
-
-def test_a_very_name_is_stronger_than_a_part_of_another(dagkit, write):
-    write("two.py", TWO.replace("LetterCount", "WordCountOfLetters"))
-    assert dagkit("validate", "two.py", "--app", "WordCount").out.startswith("WordCount is valid")
-
-
-def test_a_part_of_several_names_chooses_none_and_neither_does_a_misspelt_one(dagkit, write):
-    write("two.py", TWO)
     answer = dagkit("validate", "two.py", "--app", "count")
     answer.fails(6, "'count' is part of several names in two.py [application-missing]\n  WordCount  ")
     assert "Sum of all" not in answer.err
     misspelt = dagkit("validate", "two.py", "--app", "WordCuont")
     misspelt.fails(6, "holds no application 'WordCuont'; did you mean 'WordCount'?")
+    write("two.py", TWO.replace("LetterCount", "WordCountOfLetters"))
+    assert dagkit("validate", "two.py", "--app", "WordCount").out.startswith("WordCount is valid")
 
 
 MISSING = "[application-missing]\n  help: did you mean"
@@ -136,6 +128,7 @@ FOLDER = "run is the folder in which an application runs, and this command needs
         ("word_cuont.py:WordCount", f"there is no file or folder 'word_cuont.py' {MISSING} 'word_count.py'?"),
         ("word_count.py:WordCuont", f"WordCuont of word_count.py does not exist {MISSING} 'WordCount'?"),
         ("nowhere/at/all.py", "APP is a file, a folder with app.py, or module:Class"),
+        ("emptied", "help: did you mean 'empty'?"),
         ("word_count:WordCuont", "did you mean 'WordCount'?"),
         ("word_count:Split", "Split of word_count is not an application"),
         ("word_count:Split", "help: known here: 'WordCount'"),
@@ -197,8 +190,7 @@ def test_a_file_named_like_a_library_does_not_take_its_place(write, library):
 
 @pytest.mark.slow
 def test_a_file_in_the_folder_that_python_started_in_keeps_its_name(process, word_count):
-    operators = process("plan", word_count, "--json").document["operators"]
-    assert operators[0]["class"] == "word_count.Lines"
+    assert process("plan", word_count, "--json").document["operators"][0]["class"] == "word_count.Lines"
 
 
 DECLARED = """{
@@ -245,11 +237,3 @@ def test_a_faulty_declaration_is_its_authors_fault(dagkit, write):
     dagkit("validate", "small.json").fails(3, "small.json:", "did you mean 'lines'?")
     write("small.json", '{"operators": [')
     dagkit("validate", "small.json").fails(3, "small.json", "[file-unreadable]")
-
-
-def test_another_folder_is_suggested_only_if_its_name_is_similar(dagkit, write, folder):
-    write("w/app.py", "")
-    missing = dagkit("validate", str(folder / "nowhere"))
-    assert "help: APP is a file, a folder with app.py, or module:Class" in missing.err
-    write("nowhen/app.py", "")
-    assert f"help: did you mean '{folder}/nowhen'?" in dagkit("validate", str(folder / "nowhere")).err

@@ -1,9 +1,27 @@
-"""`dagkit validate` of an application that was launched: what its ledger has seen, and what becomes of the state."""
+"""`dagkit validate` and `dagkit diff` of an application that was launched: what becomes of its state."""
 
 import pytest
 
-from tests.cli.compiling.test_diff import APP, CONF
 from tests.cli.test_process import LIST_IMPORTS
+
+APP = """
+from dagkit import Dag, InputPort, Operator, State
+from dagkit_operators import Items
+
+
+class Summing(Operator):
+    input = InputPort(int)
+    total = State(0)
+
+    def process(self, item: int) -> None:
+        self.total += item
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    dag.add_operator("Numbers", Items[int](items=[1, 2])) >> dag.add_operator("Sum", Summing())
+"""
+CONF = ("-D", "dt.attr.APPLICATION_NAME=Sums")
+KEPT = ["state:", "  Numbers: carried over: what it found so far", "  Sum: carried over: total"]
 
 
 @pytest.fixture
@@ -20,9 +38,10 @@ def test_the_state_of_an_equal_application_is_carried_over(dagkit):
     assert dagkit("validate", "sums.py", *CONF).out.splitlines() == [
         "Sums is valid: 2 operators, 1 stream, 2 stages",
         "its ledger is in .dagkit/Sums: window 1 is the last one",
-        *("no change since the last launch", "state:"),
-        *("  Numbers: carried over: what it found so far", "  Sum: carried over: total"),
+        *("no change since the last launch", *KEPT),
     ]
+    answer = dagkit("diff", ".dagkit/Sums", "sums.py", "--exit-code", *CONF)
+    assert (answer.code, answer.out.splitlines()) == (0, KEPT)
 
 
 @pytest.mark.slow
@@ -35,6 +54,9 @@ def test_a_renamed_operator_and_another_application_are_refused_as_by_a_launch(d
     shown = dagkit("validate", "sums.py", *CONF)
     assert (shown.code, "changes since the last launch:" in shown.out) == (0, True)
     ledger = dagkit("validate", "sums.py", *CONF, "--json").document["ledger"]
+    diff = dagkit("diff", ".dagkit/Sums", "sums.py", "--exit-code", *CONF, "--json")
+    assert (diff.code, diff.document["state"]) == (10, ledger["state"])
+    assert dagkit("diff", "sums.py", "sums.py", "--json").document["state"] is None
     refused = dagkit("launch", "sums.py", "--once", "--reference", *CONF, "--json").document
     first = ledger["state"][0]
     assert (first["operator"], first["fate"], first["code"]) == ("Total", "refused", "operator-renamed")
@@ -47,7 +69,7 @@ def test_a_renamed_operator_and_another_application_are_refused_as_by_a_launch(d
 def test_without_a_ledger_nothing_of_it_is_loaded(process, word_count):
     loaded = process("validate", word_count, python=("-c", LIST_IMPORTS)).err.split()
     assert "pydantic" in loaded
-    assert [name for name in loaded if name.startswith(("dagkit.ledger", "dagkit.engine.history"))] == []
+    assert [name for name in loaded if name.startswith(("dagkit.ledger", "dagkit.engine.record"))] == []
 
 
 def test_a_remote_folder_is_not_asked(dagkit, word_count):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.inventory.adoption import MAX_FILE_AGE_MILLIS
+from dagkit.runs.inventory.adoption import MAX_FILE_AGE_MILLIS
 from tests.inventory.checkpoints import Checkpoint
 
 pytestmark = pytest.mark.slow
@@ -79,49 +79,35 @@ def put(write):
     return put
 
 
-def test_an_application_reads_only_what_spark_has_not_read(adopt, dagkit, put, launched, checkpoint):
-    checkpoint.read([put("a b"), put("é+#?%")], [put("deeper/c")])
-    put("new")
+def test_an_application_reads_only_what_spark_has_not_read_and_a_continued_query_is_adopted_again(
+    adopt, dagkit, put, launched, checkpoint
+):
+    first = [put("a b"), put("é+#?%")], [put("deeper/c")]
+    checkpoint.read(*first)
+    new = put("new")
+    dry = adopt("--dry-run").out.splitlines()
+    assert (dry[0], dry[-1]) == ("Found would count 3 files as read", "a launch reads: 1 file")
+    assert not Path("place").exists()
     answer = adopt("--json")
     assert (answer.code, answer.err) == (0, "")
     body, record = answer.document, answer.document["record"]
     names = {key: [Path(path).name for path in body[key]] for key in ("adopted", "unread")}
     assert names == {"adopted": ["a b", "c", "é+#?%"], "unread": ["new"]}
-    assert (launched(), launched()) == (["new"], ["new"])
+    listed = dagkit("ledger", "ls", "place", "--json").document
+    again = adopt()
+    assert (again.code, again.out.splitlines()[0]) == (0, "Found counts 3 files as read, as before")
+    assert dagkit("ledger", "ls", "place", "--json").document == listed
+    checkpoint.read(*first, [new])
+    put("later")
+    assert adopt().code == 0
+    assert (launched(), launched(), adopt().code) == (["later"], ["later"], 0)
     blocks = dagkit("ledger", "show", "place", "Found", "--last", "9", "--json").document["blocks"]
     extras = [block["content"]["event"]["extra"] for block in blocks if "extra" in block["content"]["event"]]
-    assert extras == [{"dagkit.adopted/files": record}]
+    assert extras[0] == {"dagkit.adopted/files": record}
     query = {"checkpoint": str(checkpoint.folder), "query": "the-query", "source": 0, "batch": 1}
     assert record == {**query, "files": 3, "hash": record["hash"], "in_flight": None, "changed": None}
-    assert record["hash"] in dagkit("ledger", "show", "place", "Found").out
+    assert record["hash"] in dagkit("ledger", "show", "place", "Found", "--last", "9").out
     assert dagkit("ledger", "verify", "place", "--complete").code == 0
-
-
-def test_a_dry_run_writes_nothing(adopt, put, launched, checkpoint):
-    checkpoint.read([put("a")])
-    put("b")
-    answer = adopt("--dry-run")
-    first, *_, last = answer.out.splitlines()
-    assert (answer.code, first, last) == (0, "Found would count 1 file as read", "a launch reads: 1 file")
-    assert not Path("place").exists()
-    assert launched() == ["a", "b"]
-
-
-def test_adopting_twice_changes_nothing_and_a_query_that_was_continued_is_adopted_again(
-    adopt, dagkit, put, launched, checkpoint
-):
-    first = put("a")
-    checkpoint.read([first])
-    assert adopt().code == 0
-    blocks = dagkit("ledger", "ls", "place", "--json").document
-    again = adopt()
-    assert (again.code, again.out.splitlines()[0]) == (0, "Found counts 1 file as read, as before")
-    assert dagkit("ledger", "ls", "place", "--json").document == blocks
-    checkpoint.read([first], [put("b")])
-    put("c")
-    assert adopt().code == 0
-    assert launched() == ["c"]
-    assert adopt().code == 0  # nothing overlaps
 
 
 def test_files_that_both_have_read_are_refused(adopt, put, launched, checkpoint):

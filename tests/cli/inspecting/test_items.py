@@ -4,7 +4,7 @@ import pytest
 
 from dagkit_operators import Filter
 from tests.engine.cast import Desk
-from tests.engine.checkpoint.test_row_account import Doubling, draw
+from tests.engine.record.test_row_account import Doubling, draw
 
 
 @pytest.fixture

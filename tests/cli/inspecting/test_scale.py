@@ -2,10 +2,17 @@
 
 import pytest
 
-from dagkit.scaling import ScalingSettings
+from dagkit import Until
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.history import history
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.scaling import Drain, ScalingSettings
 from tests.engine.cast import Desk, Hurried, some_lines
-from tests.engine.changes.test_listeners import Roomy, lines
+from tests.engine.parts.test_listeners import Roomy, lines
 from tests.engine.recording import MIB, Recording, burst
+from tests.old_files import aged
+from tests.scaling.steady import install
 
 
 @pytest.fixture
@@ -30,27 +37,6 @@ def test_explain_shows_every_decision_and_in_json_its_inputs_and_what_it_would_b
     assert (document["schema"], told[0]["inputs"]["backlog"]["blocks"]) == ("dagkit.scaling/1", 100)
 
 
-def test_explain_keeps_to_one_operator_and_to_changes(dagkit, tmp_path):
-    recording = Recording(tmp_path)
-    recording.find(1)
-    recording.run(MIB, 1, [recording.decide()])
-    path = str(tmp_path / "app")
-    assert "1 stays" in dagkit("scale", "explain", path, "--operator", "reader").out
-    assert dagkit("scale", "explain", path, "--changes").out == "nothing was decided\n"
-
-
-def test_an_operator_without_decisions_is_reported_with_those_that_there_are(dagkit, place):
-    for verb in ("explain", "simulate"):
-        missing = "no decision was recorded for 'raeder' [decision-missing]\n  help: did you mean 'reader'?\n"
-        dagkit("scale", verb, place, "--operator", "raeder").fails(6, missing)
-
-
-def test_simulate_for_people(dagkit, place):
-    headline, header, *rows = dagkit("scale", "simulate", place).out.splitlines()
-    assert (headline, header.split("  ")[-1]) == ("reader: 101 blocks came", "time of slots")
-    assert [row.split("  ")[0] for row in rows] == ["recorded", "simulated, as it was"]
-
-
 def test_its_help_lists_its_own_commands_in_one(dagkit):
     told = dagkit("scale", "--help").out
     assert "Commands:" in told
@@ -67,6 +53,9 @@ def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, place, name)
     assert again["backlog_millis"] == pytest.approx(10_500, rel=0.1)
     assert 19_000 < other["backlog_millis"] < 22_000  # by one slot of each of two windows
     assert (other["most"], other["changes"]) == (1, 0)
+    headline, header, *rows = dagkit("scale", "simulate", place).out.splitlines()
+    assert (headline, header.split("  ")[-1]) == ("reader: 101 blocks came", "time of slots")
+    assert [row.split("  ")[0] for row in rows] == ["recorded", "simulated, as it was"]
 
 
 def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_path):
@@ -88,27 +77,51 @@ def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_
         ("max_reader=3", "'max_reader' is not one of policy, min_partitions"),
         ("max_readers", "the form NAME=VALUE"),
         ("max_readers=many", "max_partitions: Input should be a valid integer"),
-        ("min_readers=9", "min_partitions 9 is greater than max_partitions 4"),
+        ("min_readers=9", "min_partitions 9 is greater than max_partitions 2"),
     ],
 )
-def test_what_cannot_be_set_is_reported(dagkit, tmp_path, setting, told):
-    burst(tmp_path, ScalingSettings(max_partitions=4))
-    answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", setting)
-    assert answer.code == 2
-    assert told in " ".join(answer.err.replace("│", "").split())
-
-
-def test_a_bound_can_be_taken_away(dagkit, tmp_path):
+def test_what_cannot_be_set_is_reported_and_a_bound_can_be_taken_away(dagkit, tmp_path, setting, told):
     burst(tmp_path, ScalingSettings(max_partitions=2))
-    path = str(tmp_path / "app")
-    assert dagkit("scale", "simulate", path, "--set", "max_readers=none", "--json").document["courses"][2]["most"] == 4
+    simulate = ("scale", "simulate", str(tmp_path / "app"), "--set")
+    answer = dagkit(*simulate, setting)
+    assert (answer.code, told in " ".join(answer.err.replace("│", "").split())) == (2, True)
+    assert dagkit(*simulate, "max_readers=none", "--json").document["courses"][2]["most"] == 4
 
 
-def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path):
+def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path, place):
+    unknown = "no decision was recorded for 'raeder' [decision-missing]\n  help: did you mean 'reader'?\n"
     for verb in ("explain", "simulate"):
         assert dagkit("scale", verb, str(tmp_path)).code == 6
-    recording = Recording(tmp_path)
+        dagkit("scale", verb, place, "--operator", "raeder").fails(6, unknown)
+    recording = Recording(tmp_path / "other")
     recording.find(1)
     recording.run(MIB, 1, [])
     missing = "no operator of this application has looked at its backlog yet [decision-missing]\n"
-    dagkit("scale", "simulate", str(tmp_path / "app")).fails(6, missing)
+    dagkit("scale", "simulate", str(tmp_path / "other" / "app")).fails(6, missing)
+    recording.run(MIB, 1, [recording.decide()])
+    assert "1 stays" in dagkit("scale", "explain", str(tmp_path / "other" / "app"), "--operator", "reader").out
+    assert dagkit("scale", "explain", str(tmp_path / "other" / "app"), "--changes").out == "nothing was decided\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["steadily", "tests.scaling.steady:Steady", "tests.scaling.steady.Steady"])
+def test_a_policy_from_elsewhere_is_launched_explained_and_simulated(dagkit, tmp_path, monkeypatch, way):
+    install(tmp_path / "site", monkeypatch)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    aged(tmp_path / "in" / "one.txt")
+    conf = {"dt.operator.reader.prop.policy": way, "dt.operator.reader.prop.policySettings.goal": "3"}
+    app = tmp_path / "app"
+    launch(lines(tmp_path), conf, until=Until.ONCE, path=app, machine=Machine("reference"), durable=False)
+
+    facts = [f for e in history(Ledger.open(str(app))) for f in e.checkpoint.facts if isinstance(f, Scaled)]
+    assert next((f.before, f.after, f.policy, f.rule) for f in facts) == (1, 3, "steady", "the goal")
+    explained = dagkit("scale", "explain", str(app)).out.splitlines()[0]
+    assert "reader, by steady: " in explained
+    assert explained.endswith("look 0; 1 becomes 3: the goal")
+
+    simulated = dagkit("scale", "simulate", str(app), "--set", "goal=5", "--json").document
+    assert simulated["settings"]["policy_settings"] == {"goal": 5}
+    assert [course["most"] for course in simulated["courses"]] == [3, 3, 5]
+    other = dagkit("scale", "simulate", str(app), "--set", "policy=drain", "--json").document
+    assert other["settings"]["policy_settings"] == Drain().model_dump()

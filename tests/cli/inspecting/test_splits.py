@@ -3,8 +3,8 @@
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
+from dagkit.engine.program.facts import Split
+from dagkit.engine.record.history import history
 from dagkit.ledger import Ledger
 from tests.engine.cast import Desk, Hurried, numbers_collected
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
@@ -97,12 +97,12 @@ def test_positions_have_no_shares(dagkit, tmp_path):
         (ShardReader, None, 2.0, 0.0, "2 elements, every one read once"),
         (TableReader, None, 2.0, 0.0, "2 elements, every one read once"),
         (CountFn, None, 0.0, 0.0, "6 positions, every one read once"),
+        (CountFn, 1, 0.0, 0.0, "1 position, every one read once"),
     ],
 )
 def test_shares_are_verified_as_elements(dagkit, tmp_path, *, kind, windows, done, waiting, count):
     place = shards(tmp_path, windows=windows, kind=kind)
-    answer = dagkit("ledger", "verify", place)
-    assert count in answer.out.splitlines()[-1]
+    assert count in dagkit("ledger", "verify", place).out.splitlines()[-1]
     (proven,) = dagkit("ledger", "verify", place, "--json").document["proven"]
     assert (proven["elements"], proven["waiting_elements"]) == (done, waiting)
     assert (proven["positions"] > 0) is (kind is CountFn)

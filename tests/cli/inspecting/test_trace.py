@@ -193,6 +193,7 @@ def test_each_line_of_a_flat_map_comes_from_the_same_record(traced, write, sourc
     assert [sources_of(f"{output()}:{line}")[0][1:] for line in (1, 2, 3, 5)] == [first, first, second, second]
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
 def test_positions_in_a_compressed_file_are_those_of_its_content(traced, write_bytes, ending, compress):
     write_bytes(f"in/a.txt{ending}", compress(LINES.encode()))
@@ -215,8 +216,7 @@ def test_a_record_of_a_context_ends_where_it_does(write_bytes, traced, sources_o
     reader, content, records = case
     name = "a.bin.gz" if compress is gzip.compress else "a.bin"
     write_bytes(f"in/{name}", compress(content))
-    decoded = UPPER.replace("text.upper()", "text.decode()")
-    traced(decoded, reader=reader, block=8 if "Fixed" in reader else 100)
+    traced(UPPER.replace("text.upper()", "text.decode()"), reader=reader, block=8 if "Fixed" in reader else 100)
     found = [sources_of(f"{output()}:{line}") for line in range(1, len(records) + 1)]
     assert found == [[(name, start, end, content[start:end].decode())] for start, end in records]
 

@@ -1,6 +1,6 @@
 """Commands on running applications: they read what the driver writes, and ask it through its folder."""
 
-import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +8,7 @@ import sys
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 import pytest
@@ -15,22 +16,21 @@ import pytest
 from dagkit.cli import main
 from dagkit.cli.group import ALIASES
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.requests import StopRun, ask, reply_to
-from dagkit.engine.history.history import history, newest_checkpoint
-from dagkit.engine.reports.driver_process import RECENT
-from dagkit.engine.reports.run_events import Working
-from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.snapshot import RunError
-from dagkit.engine.reports.status_file import STATUS, SeenRun, read_status
+from dagkit.engine.parts.requests import StopRun, ask, reply_to
+from dagkit.engine.record.history import history, newest_checkpoint
+from dagkit.engine.record.run_events import Started, Working
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.snapshot import RunError
+from dagkit.engine.record.status_file import RECENT, STATUS, SeenRun, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from dagkit.observers.run_text import picture
 from tests.engine.cast import numbers_collected
-from tests.engine.changes.test_requests import multiplied
-from tests.engine.reports.launches import SetClock, first_snapshot
-from tests.engine.reports.test_run_picture import AT_WORK, WINDOW
-from tests.patience import LONG_WINDOWS, within
+from tests.engine.parts.test_requests import multiplied
+from tests.engine.record.launches import SetClock, first_snapshot
+from tests.engine.record.test_run_picture import AT_WORK, WINDOW
+from tests.patience import LONG_WINDOWS, join, within
 from tests.processes import limited, run_program
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -77,6 +77,7 @@ def test_a_running_application_is_shown_and_stopped_and_the_command_waits_for_it
     assert document["driver"]["pid"] == os.getpid()
     shown = dagkit("top", place, "--count", "2", "--every", "0.2", "--json").out
     assert shown.count('"schema": "dagkit.status/1"') == 2
+    dagkit("kill", place).fails(2, "the application runs in this very process")
     answer = dagkit("stop", place)
     running.thread.join(within(30))
     assert answer.out.startswith("Times stopped after window ")
@@ -122,7 +123,7 @@ def test_without_a_status_the_command_says_what_to_do_or_which_folder_is_meant(d
 KILLED = """
 import sys
 from dagkit.launching import Machine, launch
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 
 launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("reference"), path="app",
        observers=[lambda event: print(type(event).__name__, flush=True)])
@@ -184,24 +185,23 @@ def test_a_driver_of_another_host_is_not_killed_and_shown_as_silent_if_it_fell_s
         f"process {elsewhere.driver.pid} may be cut off from the folder, and still run on etl-1",
         "help: end it there if it runs, and launch again: the next launch begins again, and no record is lost",
     ]
-    now = elsewhere.model_copy(update={"at": datetime.now(UTC)})
-    store.replace(STATUS, now.model_dump_json().encode())
+    store.replace(STATUS, elsewhere.model_copy(update={"at": datetime.now(UTC)}).model_dump_json().encode())
     dagkit("kill", "app").fails(2, "App runs on etl-1, not on this host, ")
 
 
 def test_the_figures_of_a_run_are_lines_and_a_table():
     plan = compile_application(numbers_collected(((3,),), readers=2)).plan
     run = RunPicture(SetClock(), first_snapshot(), plan)
-    for event in (*WINDOW, Working([AT_WORK, replace(AT_WORK, slot=0, fraction=None)])):
+    working = Working([AT_WORK, replace(AT_WORK, slot=0, fraction=None)], {4: {"byte": 800}})
+    for event in (*WINDOW, Started(4, 1, None, {"byte": 1600}), working):
         run(event)
-    seen = SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))
-    lines = picture(seen).splitlines()
+    lines = picture(SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))).splitlines()
     assert lines[1:6] == [
-        "window 3 committed 1 min 15 s ago (block 7 of the ledger)",
+        "window 3 committed 1 min 15 s ago (block 7 of the ledger); window 4 runs for 1 min 15 s",
         "this launch: 1 window, 800 B read, 800 B/s, 80 B written to 1 file",
-        "pending: 3 elements, 1.6 kB, about 2 s left",
+        "reading: 1.6 kB of 2.4 kB (67%)",
         "at work: digits b 25% for 1 min 15 s, b for 1 min 15 s",
-        "under way: digits a 40%",
+        "the next file becomes visible with the next window",
     ]
     (row,) = [line.split() for line in lines if line.startswith("digits ")]
     assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B", "4", "40", "3", "50%"]
@@ -221,22 +221,17 @@ def test_other_names_lead_to_the_same_command_and_are_not_in_the_list_of_command
     assert not ALIASES.keys() & set(main.list_commands(context))
 
 
-@pytest.fixture
-def launched(dagkit, folder):
-    """A folder in which one application was launched, twice."""
+def test_the_only_application_need_not_be_named_and_of_several_and_of_none_one_is_to_be_named(
+    dagkit, folder, monkeypatch
+):
+    none = "Missing argument 'APP|PATH': no application was launched here, below .dagkit."
+    assert (dagkit("status").code, none in dagkit("status").err) == (2, True)
     dagkit("new", "words", "--launch", **LONG_WINDOWS)
-    with contextlib.chdir(folder / "words"):
-        dagkit("launch", "app.py", "--once", "--reference", "--fresh", **LONG_WINDOWS)
-        yield folder / "words"
-
-
-@pytest.mark.parametrize("command", ["status", "logs", "top --count 1"])
-def test_the_only_application_need_not_be_named(dagkit, launched, command):
-    assert len(list((launched / ".dagkit").iterdir())) == 2, "the earlier run is kept, and is no application"
-    assert dagkit(*command.split()).out == dagkit(*command.split(), ".dagkit/Words").out != ""
-
-
-def test_of_several_applications_one_is_to_be_named(dagkit, launched):
+    monkeypatch.chdir(folder / "words")
+    dagkit("launch", "app.py", "--once", "--reference", "--fresh", **LONG_WINDOWS)
+    assert len(list(Path(".dagkit").iterdir())) == 2, "the earlier run is kept, and is no application"
+    for command in ("status", "logs", "top --count 1"):
+        assert dagkit(*command.split()).out == dagkit(*command.split(), ".dagkit/Words").out != ""
     dagkit("new", "more")
     dagkit("launch", "more", "--once", "--reference")
     answer = dagkit("status")
@@ -244,7 +239,36 @@ def test_of_several_applications_one_is_to_be_named(dagkit, launched):
     assert dagkit("status", "more").out.startswith("More: ")
 
 
-def test_without_an_application_one_is_to_be_named(dagkit, folder):
-    answer = dagkit("status")
-    assert answer.code == 2
-    assert "Missing argument 'APP|PATH': no application was launched here, below .dagkit." in answer.err
+# ---- `dagkit tap`
+
+
+@pytest.fixture
+def ticking(tmp_path):
+    """An application that sends a number each second, for longer than any test takes."""
+    yield from until_stopped(Running(tmp_path / "app", [(number,) for number in range(3600)]))
+
+
+@pytest.mark.slow
+def test_items_are_shown_until_the_limit_and_none_of_an_application_that_does_not_run(dagkit, ticking):
+    place = str(ticking.folder)
+    answer = dagkit("tap", place, "script", "--limit", "1")
+    assert (answer.code, answer.err, answer.out[:7]) == (0, "", "window ")
+    assert answer.out.rstrip().partition(": ")[2].isdecimal()
+    document = json.loads(dagkit("tap", place, "times", "--limit", "1", "--json").out)
+    assert document["window"] > 0
+    assert [one["operator"] for one in document["items"]] == ["times"]
+    dagkit("tap", place, "tims").fails(3, "there is no stream 'tims' [request-refused]")
+    dagkit("stop", place)
+    ticking.thread.join(within(30))
+    assert dagkit("tap", place, "times").code == 8
+
+
+@pytest.mark.trial
+@pytest.mark.slow
+def test_items_are_shown_until_the_application_ends(dagkit, ticking):
+    stopping = threading.Timer(2, ticking.stop)
+    stopping.start()
+    answer = dagkit("tap", str(ticking.folder), "times")
+    join(stopping, seconds=50)
+    assert (answer.code, answer.err) == (0, "the application has ended\n")
+    assert answer.out.startswith("window ")

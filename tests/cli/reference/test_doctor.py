@@ -4,7 +4,7 @@ import json
 import sys
 from datetime import UTC, datetime, timedelta
 
-from dagkit.backends.spark.java import JavaNotFound
+from dagkit.backends.spark.session.java import JavaNotFound
 from dagkit.cli.reference import doctor
 from dagkit.ledger.stores import LocalStore
 from tests.processes import run_program

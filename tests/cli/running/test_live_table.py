@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.running import live_table
+from dagkit.cli.running import launch_progress
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import compile_application
-from dagkit.engine.reports.run_events import Draining, Starting
-from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.record.run_events import Draining, Starting
+from dagkit.engine.record.run_picture import RunPicture
 from dagkit.observers.run_text import own_picture
 from tests.cli.on_terminal import on_terminal
 from tests.engine.cast import numbers_collected
-from tests.engine.reports.launches import SetClock, first_snapshot
-from tests.engine.reports.test_run_picture import WINDOW
+from tests.engine.record.launches import SetClock, first_snapshot
+from tests.engine.record.test_run_picture import WINDOW
 
 ROOT = Path(__file__).parents[3]
 HEADER = "partitions  received/s"
 ON_A_TERMINAL = """
 import sys
-from dagkit.cli.running.live_table import live_table
+from dagkit.cli.running.launch_progress import live_table
 from dagkit.compiler import compile_application
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.run_events import Committed
 from dagkit.launching import Machine, launch_compiled
 from tests.engine.cast import numbers_collected
 
@@ -82,11 +82,11 @@ def test_results_in_a_file_are_not_shown_on_the_terminal(tmp_path):
     ],
 )
 def test_a_table_is_shown_on_a_terminal(monkeypatch, *, output, backend, term, is_terminal, is_shown):
-    monkeypatch.setattr(live_table, "is_terminal", lambda _: is_terminal)
+    monkeypatch.setattr(launch_progress, "is_terminal", lambda _: is_terminal)
     monkeypatch.delenv("TERM", raising=False)
     if term is not None:
         monkeypatch.setenv("TERM", term)
-    assert live_table.has_live_table(output, backend) is is_shown
+    assert launch_progress.has_live_table(output, backend) is is_shown
 
 
 def test_a_table_replaces_the_lines_about_windows(capsys, monkeypatch):

@@ -21,7 +21,7 @@ def test_a_new_application_is_valid_named_after_its_folder_and_runs_as_the_comma
     assert written.read_text() == "a first line\na second line, after a blank one\n"
 
 
-def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder):
+def test_a_new_application_can_be_launched_by_the_same_command_which_prints_others_that_work_here(dagkit, folder):
     answer = dagkit("new", "words", "--launch", **LONG_WINDOWS)
     assert answer.code == 0
     assert "\nWords: 1 window, 47 B read, 46 B written to 1 file in " in answer.out
@@ -30,6 +30,8 @@ def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder):
     (written,) = (folder / "words" / "output").iterdir()
     assert written.read_text() == "a first line\na second line, after a blank one\n"
     assert Path.cwd() == folder
+    assert "output: words/output (Writer)\nledger: dagkit ledger show words/.dagkit/Words\n" in answer.out
+    assert dagkit("ledger", "show", "words/.dagkit/Words").code == 0
 
 
 @pytest.mark.slow
@@ -73,6 +75,7 @@ def test_an_example_is_copied_with_its_property_file_and_every_application_of_th
         ("there", "'there' exists already; name a folder that does not exist"),
         ("new --example line_filtre", "there is no example 'line_filtre'; did you mean 'line_filter'?"),
         ("1st", "'1st' makes no name of a class: begin it with a letter of A to Z"),
+        ("", "Missing argument 'FOLDER'."),
         ("words --launch --json", ""),
         ("words --launch --example avro_blocks", ""),
     ],
@@ -84,12 +87,6 @@ def test_nothing_is_overwritten_and_nothing_guessed(dagkit, folder, arguments, p
     assert [entry.name for entry in folder.iterdir()] == ["there"]
 
 
-def test_the_commands_that_a_launch_prints_work_where_the_user_is(dagkit, folder):
-    answer = dagkit("new", "words", "--launch", **LONG_WINDOWS)
-    assert "output: words/output (Writer)\nledger: dagkit ledger show words/.dagkit/Words\n" in answer.out
-    assert dagkit("ledger", "show", "words/.dagkit/Words").code == 0
-
-
 @pytest.mark.parametrize("arguments", [("--example",), ("words", "--example")], ids=" ".join)
 def test_the_examples_are_listed_if_none_is_named(dagkit, folder, arguments):
     answer = dagkit("new", *arguments)
@@ -97,8 +94,3 @@ def test_the_examples_are_listed_if_none_is_named(dagkit, folder, arguments):
     assert [line.split()[0] for line in answer.out.splitlines()] == list(examples())
     assert "word_count      Counts the words of text files" in answer.out
     assert list(folder.iterdir()) == []
-
-
-def test_a_folder_is_needed_to_make_one(dagkit):
-    answer = dagkit("new")
-    assert (answer.code, "Missing argument 'FOLDER'." in answer.err) == (2, True)

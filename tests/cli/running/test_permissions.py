@@ -1,7 +1,6 @@
 """A launch without permission for a file or folder names it with a code; after permission is given, nothing is lost."""
 
 import sys
-from collections.abc import Sequence
 
 import pytest
 
@@ -24,10 +23,7 @@ os.execv(sys.executable, [sys.executable, "-m", "dagkit.cli", *sys.argv[1:]])
 """
 
 
-def launched(folder):
-    """Launch the application in a process that obeys permissions, also if root runs the tests."""
-    command: Sequence[str] = ("launch", "app.py", "--reference", "--once", "-q")
-    return run_program([sys.executable, "-c", OBEYING, *command], cwd=folder, check=False, seconds=50)
+LAUNCH = ("launch", "app.py", "--reference", "--once", "-q")
 
 
 @pytest.mark.gate(2)
@@ -47,17 +43,17 @@ def launched(folder):
         (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
     ],
 )
-def test_a_denied_permission_is_reported_and_loses_nothing(place, mode, code, tmp_path):
-    (tmp_path / "app.py").write_text(APPLICATION)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("1\n2\n")
-    assert launched(tmp_path).returncode == 0
-    (tmp_path / "in" / "b.txt").write_text("3\n")
-    denied = tmp_path / place
+def test_a_denied_permission_is_reported_and_loses_nothing(dagkit, write, folder, *, place, mode, code):
+    write("app.py", APPLICATION)
+    write("in/a.txt", "1\n2\n")
+    assert dagkit(*LAUNCH).code == 0
+    write("in/b.txt", "3\n")
+    denied = folder / place
     before = denied.stat().st_mode
     denied.chmod(mode)
     try:
-        failed = launched(tmp_path)
+        # in a process that obeys permissions, also if root runs the tests
+        failed = run_program([sys.executable, "-c", OBEYING, *LAUNCH], cwd=folder, check=False, seconds=50)
     finally:
         denied.chmod(before)
     assert failed.returncode
@@ -65,6 +61,6 @@ def test_a_denied_permission_is_reported_and_loses_nothing(place, mode, code, tm
     assert str(denied) in failed.stderr
     assert "Traceback" not in failed.stderr
     assert "cannot be written" not in failed.stderr or not mode & 0o200
-    assert launched(tmp_path).returncode == 0
-    lines = [line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines()]
+    assert dagkit(*LAUNCH).code == 0
+    lines = [line for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
     assert sorted(lines) == ["1", "2", "3"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.run_events import Committed
 from dagkit.launching import Machine, launch
 from tests.engine.cast import numbers_collected
 from tests.launching.test_restarting import KILLED

@@ -34,19 +34,13 @@ def _application(write):
     write("refusing.py", APP)
 
 
-@pytest.mark.parametrize("options", [(), ("--json",), ("--log", "json")])
-def test_a_failed_launch_prints_no_secret(dagkit, options):
-    answer = dagkit(*LAUNCH, *options)
-    assert answer.code == 5
-    assert "cannot read ftp://**********@host" in answer.out + answer.err
-    assert "hunter2" not in answer.out + answer.err
-
-
-def test_each_field_of_the_document_and_lines_of_the_log_are_masked(dagkit):
-    document = dagkit(*LAUNCH, "--json").document
-    assert document["problem"] == "Refusing cannot read ftp://**********@host"
-    assert document["help"] == "let ftp://**********@host be read"
-    lines = [json.loads(line) for line in dagkit(*LAUNCH, "--log", "json").err.splitlines()]
-    (logged,), (stopped,) = ([line for line in lines if line["event"] == event] for event in ("logged", "stopped"))
-    assert "OSError: cannot log ********** out" in logged["exception"]
-    assert stopped["help"] == document["help"]
+def test_a_failed_launch_prints_no_secret_as_text_as_a_document_and_as_lines_of_a_log(dagkit):
+    text, in_json, in_lines = (dagkit(*LAUNCH, *options) for options in ((), ("--json",), ("--log", "json")))
+    for answer in (text, in_json, in_lines):
+        printed = answer.out + answer.err
+        assert (answer.code, "cannot read ftp://**********@host" in printed, "hunter2" in printed) == (5, True, False)
+    assert in_json.document["problem"] == "Refusing cannot read ftp://**********@host"
+    assert in_json.document["help"] == "let ftp://**********@host be read"
+    lines = {line["event"]: line for line in map(json.loads, in_lines.err.splitlines())}
+    assert "OSError: cannot log ********** out" in lines["logged"]["exception"]
+    assert lines["stopped"]["help"] == in_json.document["help"]

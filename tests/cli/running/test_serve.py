@@ -110,7 +110,8 @@ def folder(tmp_path):
                 process.communicate(timeout=within(120))
 
 
-def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder):
+def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder, dagkit, monkeypatch):
+    monkeypatch.chdir(folder.path)
     driver = folder.dagkit("serve", "--foreground", "--cores", "2")
     assert next_line(driver, 120).startswith(f"warm driver: process {driver.pid}, local[2], waiting")
     folder.edited("first", "first", slots="2")
@@ -119,7 +120,7 @@ def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder):
     assert ("using the Spark that a warm driver keeps at local[2]" in err, "starting Spark" in err) == (True, False), (
         err
     )
-    status, _ = folder.dagkit("serve", "--status").communicate(timeout=WITHIN)
+    status = dagkit("serve", "--status", XDG_RUNTIME_DIR=folder.runtime).out
     assert status == f"warm driver: process {driver.pid}, local[2], waiting, launches: 1\n"
     assert folder.written() == ["line first 1 (True, False)"]
     driver.send_signal(signal.SIGTERM)
@@ -129,8 +130,7 @@ def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder):
 @pytest.mark.trial
 def test_launches_share_spark_and_nothing_else(folder):
     driver = folder.dagkit("serve", "--foreground", "--cores", "2")
-    ready = next_line(driver, 120)
-    assert ready.startswith(f"warm driver: process {driver.pid}, local[2], waiting")
+    assert next_line(driver, 120).startswith(f"warm driver: process {driver.pid}, local[2], waiting")
     written = []
     for suffix in ("1a", "1b", "2a", "2b"):  # edited code runs, and workers have no state of the last launch
         folder.edited(suffix, suffix, slots=suffix[0])  # with two slots there is an exchange, which Spark SQL runs

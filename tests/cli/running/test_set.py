@@ -7,14 +7,14 @@ import pytest
 
 from dagkit.api.running import Until
 from dagkit.launching import launch
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 from tests.engine.cast import Desk
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 from tests.patience import within
 
 APPLICATION = """
 from dagkit import Config, Dag
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 
 def populate_dag(dag: Dag, conf: Config) -> None:
     multiplied()(dag, conf)
@@ -24,8 +24,7 @@ def populate_dag(dag: Dag, conf: Config) -> None:
 @contextmanager
 def running(home):
     """An application that runs in its own thread until the block ends."""
-    desk = Desk(home, multiplied(), until=Until.STOPPED)
-    loop = desk.loop()
+    loop = Desk(home, multiplied(), until=Until.STOPPED).loop()
     driver = threading.Thread(target=loop.run)
     driver.start()
     try:
@@ -36,18 +35,26 @@ def running(home):
         assert not driver.is_alive()
 
 
-def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path):
+def test_properties_and_counts_are_set_in_an_application_that_runs(dagkit, tmp_path):
     path = str(tmp_path / "app")
     with running(tmp_path) as loop:
         answer = dagkit("set", path, "times", "factor", "10")
-        assert answer.out.startswith("times.factor is 10 from window ")
-        assert answer.out.endswith(" on (before: 1)\n")
+        assert (answer.out[:31], answer.out[-16:]) == ("times.factor is 10 from window ", " on (before: 1)\n")
         assert loop.run_state.program.operators["times"][0].factor == 10
         assert dagkit("set", path, "times", "Fac_Tor", "10").out.startswith("times.factor is 10 from window ")
         assert dagkit("set", path, "times", "FACTOR", "11", "--json").document["name"] == "factor"
         refused = dagkit("set", path, "times", "faktor", "10")
         refused.fails(3, "did you mean 'factor'?")
         assert refused.err.splitlines()[0].count("[") == 1, "it has one code"
+        answer = dagkit("set", path, "times", "PARTITIONER", "StatelessPartitioner:3")
+        assert answer.out.startswith("times.PARTITIONER is StatelessPartitioner(partition_count=3) from window ")
+        assert answer.out.endswith(" on (before: None)\n")
+        document = dagkit("scale", "set", path, "times", "2", "--json").document
+        assert (document["operator"], document["before"], document["after"]) == ("times", 3, 2)
+        assert len(loop.run_state.program.operators["times"]) == 2
+        dagkit("scale", "set", path, "script", "3").fails(3, "script runs once, on the driver")
+    first, _ = dagkit("scale", "explain", path).out.splitlines()
+    assert first.endswith(" times, by asked: 1 becomes 3: PARTITIONER was set by hand")
 
 
 VERBS = [("set", "app", "times", "factor", "10"), ("scale", "set", "app", "times", "3")]
@@ -62,24 +69,6 @@ def asked(place, verb):
 @pytest.mark.parametrize("seconds", ["1e400", "inf", "nan", "1e9", "-1"])
 def test_a_wait_has_an_end(dagkit, tmp_path, verb, seconds):
     dagkit(*asked(tmp_path / "app", verb), "--wait", seconds).fails(2, "Invalid value for '--wait'")
-
-
-def test_partitions_that_follow_from_what_is_set_are_reported_as_well(dagkit, tmp_path):
-    path = str(tmp_path / "app")
-    with running(tmp_path):
-        answer = dagkit("set", path, "times", "PARTITIONER", "StatelessPartitioner:3")
-        assert answer.out.startswith("times.PARTITIONER is StatelessPartitioner(partition_count=3) from window ")
-        assert answer.out.endswith(" on (before: None)\n")
-    (told,) = dagkit("scale", "explain", path).out.splitlines()
-    assert told.endswith(" times, by asked: 1 becomes 3: PARTITIONER was set by hand")
-
-
-def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path):
-    with running(tmp_path) as loop:
-        document = dagkit("scale", "set", str(tmp_path / "app"), "times", "3", "--json").document
-        assert (document["operator"], document["before"], document["after"]) == ("times", 1, 3)
-        assert len(loop.run_state.program.operators["times"]) == 3
-        dagkit("scale", "set", str(tmp_path / "app"), "script", "3").fails(3, "script runs once, on the driver")
 
 
 @pytest.mark.parametrize("verb", VERBS)

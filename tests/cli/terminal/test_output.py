@@ -52,11 +52,24 @@ def port():
         return taken.getsockname()[1]
 
 
-def test_a_launch_serves_its_metrics_while_it_runs(dagkit, write, folder, port):
+def lines_of(answer):
+    return [json.loads(line) for line in answer.err.splitlines()]
+
+
+def test_a_launch_serves_its_metrics_while_it_runs_and_in_json_every_line_on_stderr_is_an_event(
+    dagkit, write, folder, port
+):
     write("scraped.py", SCRAPED.replace("PORT", str(port)))
-    answer = dagkit("launch", "scraped.py", "--until-idle", "--reference", "--metrics-port", str(port))
-    assert answer.code == 0, answer.err
-    assert f"metrics at http://127.0.0.1:{port}/metrics" in answer.err
+    asked = ("--until-idle", "--reference", "--metrics-port", str(port), "--log", "json", "--json")
+    answer = dagkit("launch", "scraped.py", *asked)
+    assert answer.document["schema"] == "dagkit.launch/1"
+    told = [line for line in lines_of(answer) if line["event"] != "starting"]
+    events = [line["event"] for line in told]
+    assert events[:6] == ["printed", "resumed", "found", "started", "committed", "measured"]
+    assert events[-1] == "ended"
+    assert f"metrics at http://127.0.0.1:{port}/metrics" in str(told[0])
+    assert all({"ts", "level", "logger", "app", "event"} <= line.keys() for line in told)
+    assert told[5]["metrics"] == {"sink": {"largest": 3}}
     found = {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families((folder / "scraped.txt").read_text())
@@ -71,23 +84,6 @@ def test_a_launch_serves_its_metrics_while_it_runs(dagkit, write, folder, port):
 
 def test_an_address_without_a_port_is_wrong_usage(dagkit, word_count):
     dagkit("launch", word_count, "--metrics-address", "0.0.0.0").fails(2, "--metrics-port")  # noqa: S104 - refused
-
-
-def lines_of(answer):
-    return [json.loads(line) for line in answer.err.splitlines()]
-
-
-def test_in_json_every_line_on_stderr_is_an_event(dagkit, write, port):
-    write("scraped.py", SCRAPED.replace("PORT", str(port)))
-    asked = ("--until-idle", "--reference", "--metrics-port", str(port), "--log", "json", "--json")
-    answer = dagkit("launch", "scraped.py", *asked)
-    assert answer.document["schema"] == "dagkit.launch/1"
-    told = [line for line in lines_of(answer) if line["event"] != "starting"]
-    events = [line["event"] for line in told]
-    assert events[:6] == ["printed", "resumed", "found", "started", "committed", "measured"]
-    assert events[-1] == "ended"
-    assert all({"ts", "level", "logger", "app", "event"} <= line.keys() for line in told)
-    assert told[5]["metrics"] == {"sink": {"largest": 3}}
 
 
 def test_in_json_faults_and_warnings_are_events_too(dagkit, disconnected, word_count):

@@ -6,8 +6,8 @@ from dagkit.api.application import FunctionApplication
 from dagkit.api.attributes import DagContext, Locality, OperatorContext
 from dagkit.api.configuration import Config, Origin, Source
 from dagkit.conf.apply.settings import Settings
-from dagkit.conf.grammar.property_keys import AttributeRef, Element, scopes_set_by
 from dagkit.errors import Where
+from tests.cases import cases
 from tests.conf.samples import Bean, Feed, Inner, Pipeline, Point, Reader, config, entries, point
 
 
@@ -49,15 +49,13 @@ def test_application_level_properties():
     assert application.scanner.scan_interval_millis == 10000
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        pytest.param({}, "Pipeline", id="as it says itself"),
-        pytest.param({"dt.application.Alias.class": "tests.conf.samples.Pipeline"}, "Alias", id="as an alias says"),
-        pytest.param({"dt.application.Alias.class": "tests.conf.samples:Pipeline"}, "Alias", id="by module and class"),
-        pytest.param({"dt.application.Alias.class": "Pipeline"}, "Alias", id="by class alone"),
-        pytest.param({"dt.application.Alias.class": "Other"}, "Pipeline", id="another's alias"),
-    ],
+@cases(
+    "given, name",
+    ("as it says itself", {}, "Pipeline"),
+    ("as an alias says", {"dt.application.Alias.class": "tests.conf.samples.Pipeline"}, "Alias"),
+    ("by module and class", {"dt.application.Alias.class": "tests.conf.samples:Pipeline"}, "Alias"),
+    ("by class alone", {"dt.application.Alias.class": "Pipeline"}, "Alias"),
+    ("another's alias", {"dt.application.Alias.class": "Other"}, "Pipeline"),
 )
 def test_the_name_of_an_application(given, name):
     """testAppAlias."""
@@ -149,10 +147,6 @@ def test_plain_class_names_are_those_of_the_applications_module(application):
     settings = keys({"dt.operator.operator1.payload": "Bean"})
     settings.configure_application(application)
     assert configured(settings).payload is Bean
-
-
-def populate(dag, conf):
-    """An application that is a function."""
 
 
 def test_port_level_attributes():
@@ -284,11 +278,6 @@ def test_an_attribute_of_several_contexts(at, key, bearers):
 @pytest.mark.parametrize(("key", "bearers"), KNOWN)
 def test_an_attribute_goes_where_it_is_known(key, bearers):
     assert borne(key, "5") == bearers
-
-
-@pytest.mark.parametrize("element", [each for each in Element if each not in (Element.STREAM, Element.TEMPLATE)])
-def test_every_element_that_bears_attributes_has_a_reach(element):
-    assert scopes_set_by(element, AttributeRef("QUEUE_CAPACITY" if element is Element.PORT else "MEMORY_MB"))
 
 
 def test_a_value_knows_the_key_that_won_and_a_weaker_value_is_not_looked_at():

@@ -8,6 +8,7 @@ from dagkit.api.configuration import Config, Source
 from dagkit.conf.apply.settings import Settings
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.errors import Severity
+from tests.cases import cases
 from tests.conf.samples import Feed, Inner, Pipeline, Reader, config, entries
 
 
@@ -168,26 +169,22 @@ def test_a_key_that_is_nearly_asked_for():
     assert [fault.help for fault in run(conf)] == ["did you mean 'input.path'?"]
 
 
-@pytest.mark.parametrize(
-    ("source", "section", "expected"),
-    [
-        pytest.param(Source.SITE, "Another", 0, id="a site file serves several applications"),
-        pytest.param(Source.APPLICATION, "Another", 0, id="so does the file of a package"),
-        pytest.param(Source.USER_SITE, "Another", 0, id="and the user's own"),
-        pytest.param(Source.APPLICATION, "Pipelin", 1, id="but a mistake is reported"),
-        pytest.param(Source.APPLICATION_NAMED, "Another", 1, id="a file for this application serves no other"),
-        pytest.param(Source.FILE, "Another", 1, id="nor does one that was named at the launch"),
-        pytest.param(Source.COMMAND_LINE, "Another", 1, id="nor the command line"),
-    ],
+@cases(
+    "source, section, expected",
+    ("a site file serves several applications", Source.SITE, "Another", 0),
+    ("so does the file of a package", Source.APPLICATION, "Another", 0),
+    ("and the user's own", Source.USER_SITE, "Another", 0),
+    ("but a mistake is reported", Source.APPLICATION, "Pipelin", 1),
+    ("a file for this application serves no other", Source.APPLICATION_NAMED, "Another", 1),
+    ("nor does one that was named at the launch", Source.FILE, "Another", 1),
+    ("nor the command line", Source.COMMAND_LINE, "Another", 1),
 )
 def test_sections_of_other_applications(source, section, expected):
-    conf = Config(entries({f"dt.application.{section}.attr.MEMORY_MB": "1"}, source))
-    assert len(run(conf)) == expected
+    assert len(run(Config(entries({f"dt.application.{section}.attr.MEMORY_MB": "1"}, source)))) == expected
 
 
 def test_a_file_that_is_wrong_throughout_is_reported_in_time():
-    conf = config({f"dt.operator.wrong{n}.x": "1" for n in range(2000)})
-    faults = run(conf)
+    faults = run(config({f"dt.operator.wrong{n}.x": "1" for n in range(2000)}))
     assert len(faults) == 2000
     assert faults[-1].help == "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"
 

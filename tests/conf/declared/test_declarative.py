@@ -193,8 +193,7 @@ EVERY_PROPERTY = {
 
 def test_a_plan_is_an_application_whose_plan_it_is(declare):
     plan = compile_application(Settled()).plan
-    again = compile_application(declare(write_plan(plan))).plan
-    assert said_by(again) == said_by(plan)
+    assert said_by(compile_application(declare(write_plan(plan))).plan) == said_by(plan)
 
 
 def said_by(plan):

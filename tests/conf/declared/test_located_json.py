@@ -8,27 +8,16 @@ from hypothesis import strategies as st
 
 from dagkit.conf.declared.declared_json import JsonObject, read_json
 from dagkit.conf.sources.written import ParseError
-
-TEXT = b'{\n  "a": [\n    {"b": 1},\n    {\n      "c": {"b": 2}, "c": 3\n    }\n  ]\n}'
-
-
-def test_objects_know_their_lines_and_which_keys_were_given_twice():
-    document = read_json(TEXT)
-    first, second = document["a"]
-    assert (document.line, first.line, second.line) == (1, 3, 4)
-    assert (document.line_of("a"), second.line_of("c"), second.line_of("not there")) == (2, 5, 4)
-    assert (document.twice, first.twice, second.twice) == ((), (), ("c",))
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("data", "problem", "line"),
-    [
-        pytest.param(b'{\n"a": }', "it is not JSON: expecting value", 2, id="a missing value"),
-        pytest.param(b'{"a": 1}\n}', "it is not JSON: extra data", 2, id="more than one value"),
-        pytest.param(b"", "it is not JSON: expecting value", 1, id="nothing"),
-        pytest.param(b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2, id="bytes of another encoding"),
-        pytest.param(b"[" * 100_000, "it is nested too deeply", None, id="too deep"),
-    ],
+@cases(
+    "data, problem, line",
+    ("a missing value", b'{\n"a": }', "it is not JSON: expecting value", 2),
+    ("more than one value", b'{"a": 1}\n}', "it is not JSON: extra data", 2),
+    ("nothing", b"", "it is not JSON: expecting value", 1),
+    ("bytes of another encoding", b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2),
+    ("too deep", b"[" * 100_000, "it is nested too deeply", None),
 )
 def test_what_cannot_be_read(data, problem, line):
     with pytest.raises(ParseError, match=problem) as raised:

@@ -3,7 +3,7 @@
 import pytest
 
 from dagkit.conf.apply.settings import Settings
-from dagkit.patterns import HELP
+from dagkit.ground.patterns import HELP
 from tests.conf.samples import Feed, Reader, config
 
 
@@ -58,8 +58,7 @@ def test_a_class_is_matched_by_its_simple_or_its_full_name(pattern):
 
 
 def test_a_template_may_hold_more_than_an_operator_has():
-    values = {"dt.template.t.matchIdRegExp": ".*", "dt.template.t.blockSize": "7"}
-    settings = Settings(config(values), "app1")
+    settings = Settings(config({"dt.template.t.matchIdRegExp": ".*", "dt.template.t.blockSize": "7"}), "app1")
     settings.configure("feed", Feed())
     settings.configure("reader", Reader())
     assert settings.unmatched() == []

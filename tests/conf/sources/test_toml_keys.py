@@ -41,5 +41,4 @@ def test_every_key_is_found_on_the_line_where_it_was_written(pairs):
     for key, value in pairs:
         expected[key,] = text.count("\n") + 1
         text += f"{key} = {value} # the rest\n"
-    found = toml_lines(text)
-    assert {path: line for path, line in found.items() if len(path) == 1} == expected
+    assert {path: line for path, line in toml_lines(text).items() if len(path) == 1} == expected

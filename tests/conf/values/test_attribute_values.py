@@ -10,7 +10,6 @@ from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from dagkit.api.attributes import CONTEXTS, DagContext, Locality, OperatorContext, PortContext, ProcessingMode
 from dagkit.api.partitioning import StatelessPartitioner
 from dagkit.conf.values.attribute_values import attribute_value
-from dagkit.conf.values.classes import ClassNotFound
 from tests.conf.samples import Bean, Codec, Largest, Point, point
 
 RULE = AffinityRule(type=AffinityType.AFFINITY, locality=Locality.NODE_LOCAL, operators=("a", "b"))
@@ -98,11 +97,6 @@ def test_objects_are_made_by_their_classes():
 def test_values_that_it_does_not_take(attribute, raw, problem):
     with pytest.raises(ValueError, match=problem):
         attribute_value(attribute, raw)
-
-
-def test_a_class_that_is_not_there():
-    with pytest.raises(ClassNotFound, match=r"there is no class 'com\.acme\.Part'"):
-        attribute_value(OperatorContext.PARTITIONER, "com.acme.Part:3")
 
 
 EVERY = [attribute for context in CONTEXTS for attribute in context.attributes().values()]

@@ -14,13 +14,13 @@ from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath, pa
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.properties import with_properties
 from dagkit.errors import Where
+from tests.cases import cases
 from tests.conf.samples import Bean, Colour, Point, Reader, Scanner, SlowScanner, Span, long_enough, point
 
 
 def given_of(line, path, raw, shown=None):
     address = parse_path(f"prop.{path}")
-    key = f"dt.operator.reader.{path}"
-    return Rule(address, raw, Origin(Source.FILE, Where("conf.xml", line), key, shown))
+    return Rule(address, raw, Origin(Source.FILE, Where("conf.xml", line), f"dt.operator.reader.{path}", shown))
 
 
 def configure(*settings, component=None, conversion=None):
@@ -140,8 +140,7 @@ class Holder(Operator):
 @pytest.mark.parametrize("name", ["fileName", "file_name"])
 def test_a_field_may_be_called_by_its_alias_too(name):
     holder = Holder(held=Aliased(fileName="a", lines=3))
-    configured = configure((f"held.{name}", "b"), component=holder)
-    assert configured.component.held == Aliased(fileName="b", lines=3)
+    assert configure((f"held.{name}", "b"), component=holder).component.held == Aliased(fileName="b", lines=3)
 
 
 def test_every_value_remembers_its_origin_by_path():
@@ -153,13 +152,11 @@ def test_every_value_remembers_its_origin_by_path():
 WEAK, STRONG = '{"files": ["weak"]}', '{"files": ["strong"]}'
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings",
-    [
-        pytest.param([("scanner.files", "weak"), ("Scanner", STRONG)], id="a whole beats a weaker part"),
-        pytest.param([("Scanner", WEAK), ("SCANNER.Files", "strong")], id="a part beats a weaker whole"),
-        pytest.param([("scanner.files", "weak"), ("SCANNER.Files", "strong")], id="a part beats a weaker part"),
-    ],
+    ("a whole beats a weaker part", [("scanner.files", "weak"), ("Scanner", STRONG)]),
+    ("a part beats a weaker whole", [("Scanner", WEAK), ("SCANNER.Files", "strong")]),
+    ("a part beats a weaker part", [("scanner.files", "weak"), ("SCANNER.Files", "strong")]),
 )
 def test_strength_counts_across_spellings(settings):
     configured = configure(settings[0], ("scanner.recursive", "false"), settings[1])
@@ -203,8 +200,7 @@ NO_TRUTH = "recursive: input should be a valid boolean, unable to interpret inpu
     ids=lambda value: str(value)[:40],
 )
 def test_what_cannot_be_converted_is_reported_with_the_line_that_set_it(path, raw, problem):
-    given = configure(("scanner.files", "in"), (path, raw), conversion=Conversion({Point: point}))
-    (told,) = given.diagnostics
+    (told,) = configure(("scanner.files", "in"), (path, raw), conversion=Conversion({Point: point})).diagnostics
     assert (told.code, str(told.where)) == ("property-invalid", "conf.xml:2")
     assert problem in told.problem
 

@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.checkpoint.whole_files import refuse_shared
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.files.checks import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
+from dagkit.engine.files.checks import refuse_unseen, when_began
 from dagkit.engine.files.pieces import look_at
-from dagkit.engine.files.staging import FileShared
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import RunEvent
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import RunEvent
+from dagkit.engine.record.whole_files import refuse_shared
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.errors import RunFailure
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
-from tests.engine.changes.cast import chained
 from tests.engine.files.cast import Notes, Unfinished, part, staging
+from tests.engine.parts.cast import chained
 from tests.old_files import aged
 
 
@@ -44,7 +43,7 @@ def test_a_file_that_was_whole_is_not_replaced(tmp_path):
     desk.run(windows=2)
     told = r"notes wrote to .*out/1 in window 3, and a complete file of that name was made"
     for _ in range(2):
-        with pytest.raises(FileWrittenAgain, match=told):
+        with pytest.raises(RunFailure, match=told):
             desk.run()
         assert desk.outputs() == {"1": b"101 102 ", "2": b"201 "}
         assert desk.loop().checkpoint.window == 2
@@ -67,7 +66,7 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(
     seen: list[RunEvent] = []
     (tmp_path / "file").touch()
     desk = noted(tmp_path, (101,), out=tmp_path / "file" / below)
-    with pytest.raises(FolderRefused, match=r"^notes cannot write to \S*file\S*: \S*file is a file, not a folder"):
+    with pytest.raises(RunFailure, match=r"^notes cannot write to \S*file\S*: \S*file is a file, not a folder"):
         desk.run(observers=[seen.append])
     assert (seen, desk.loop().checkpoint.window) == ([], 0)
 
@@ -79,7 +78,7 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(
 def test_a_filesystem_that_is_not_installed_is_reported_in_one_sentence(out, place, tmp_path, monkeypatch):
     for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(FolderRefused) as caught:
+    with pytest.raises(RunFailure, match=r"\[folder-refused\]") as caught:
         noted(tmp_path, (101,), out=out).run()
     problem, scheme = str(caught.value).splitlines()[0], place.partition(":")[0]
     assert problem.startswith(f"notes cannot write to {place}: the filesystem of {scheme}:// is not installed here: ")
@@ -119,7 +118,7 @@ def noted_by_two(home: Path, *looks: tuple[tuple[int, ...], ...]) -> Desk:
 
 def test_two_operators_do_not_write_one_file(tmp_path):
     desk = noted_by_two(tmp_path, ((101,),), ((102,),))
-    with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.*\n.* give each of them a file_path"):
+    with pytest.raises(RunFailure, match=r"out/1 was written by notes0 and notes1.*\n.* give each of them a file_path"):
         desk.run()
     assert (desk.outputs(), desk.loop().checkpoint.window) == ({}, 0)
 
@@ -127,7 +126,7 @@ def test_two_operators_do_not_write_one_file(tmp_path):
 def test_two_operators_do_not_write_one_file_in_two_windows(tmp_path):
     desk = noted_by_two(tmp_path, ((101,), ()), ((201,), (102,)))
     desk.run(windows=1)
-    with pytest.raises(FileWrittenAgain, match=r"notes1 wrote to .*out/1 in window 2"):
+    with pytest.raises(RunFailure, match=r"notes1 wrote to .*out/1 in window 2"):
         desk.run()
     assert desk.outputs() == {"1": b"101 ", "2": b"201 "}
 
@@ -142,7 +141,7 @@ def test_an_unfinished_file_is_there_when_a_launch_ends_and_its_name_is_used_up(
     assert first.run().checkpoint.window == windows  # nothing came, and nothing is open
     noted(tmp_path, *looks, (301,), kind=Unfinished).run()
     assert first.outputs() == {"1": b"101 102 ", "2": b"201 ", "3": b"301 "}
-    with pytest.raises(FileWrittenAgain, match=r"notes wrote to .*out/1"):
+    with pytest.raises(RunFailure, match=r"notes wrote to .*out/1"):
         noted(tmp_path, *looks, (301,), (103,), kind=Unfinished).run()
     assert first.outputs()["1"] == b"101 102 "
 
@@ -164,7 +163,7 @@ def test_two_blocks_do_not_share_a_file(tmp_path, threshold):
     splitter = FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}, block_size=28, blocks_threshold=threshold)
     writer = AllInOne(file_path=str(tmp_path / "out"))
     desk = Desk(tmp_path, chained({"splitter": splitter, "reader": LineReader(), "writer": writer}), overlap=1)
-    with pytest.raises((FileShared, FileWrittenAgain, OperatorFailed), match=r"out/all") as raised:
+    with pytest.raises(RunFailure, match=r"out/all") as raised:
         desk.run()
     assert "othing of the window" in str(raised.value)
 
@@ -179,7 +178,7 @@ def test_two_blocks_do_not_share_a_file(tmp_path, threshold):
     ],
 )
 def test_a_file_is_of_one(before, now):
-    with pytest.raises(FileShared):
+    with pytest.raises(RunFailure, match=r"\[file-shared\]"):
         refuse_shared(before, now, {"w", "x"})
 
 
@@ -200,7 +199,7 @@ def test_a_name_is_opened_for_one_block(tmp_path):
     stage = staging(tmp_path)
     files = stage.files("writer", "out")
     files.open("x", block=1)
-    with pytest.raises(FileShared, match="by writer for element 1 and element 2"):
+    with pytest.raises(RunFailure, match="by writer for element 1 and element 2"):
         files.open("x", block=2)
     stage.abandon()
 
@@ -237,7 +236,7 @@ def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, cut):
     desk = Desk(tmp_path, lines_through_filter(tmp_path))
     apart = Desk(tmp_path, desk.draw, backend=lambda backend: Apart(backend, desk.place, cut))
     told = r"2 of 2 pieces that window 1 staged are not in .*\n  help: .* on storage that the driver"
-    with pytest.raises(PiecesUnseen, match=told):
+    with pytest.raises(RunFailure, match=told):
         apart.run()
     assert desk.loop().checkpoint.window == 0
     desk.run()
@@ -264,7 +263,7 @@ def test_thousands_of_pieces_are_looked_at_in_no_time(tmp_path):
     for name in names:
         (tmp_path / name).write_bytes(b"x")
     refuse_unseen([part(part=name) for name in names], str(tmp_path))
-    with pytest.raises(PiecesUnseen, match="1 of 3001 pieces"):
+    with pytest.raises(RunFailure, match="1 of 3001 pieces"):
         refuse_unseen([part(part=name) for name in [*names, "staging/1/a/t/x.part"]], str(tmp_path))
 
 

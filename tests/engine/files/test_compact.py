@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.engine.files import compact as gathering
-from dagkit.engine.files.compact import MOST_PIECES, gathered, last_ones
+from dagkit.engine.files import publish as gathering
 from dagkit.engine.files.pieces import PiecesLost
+from dagkit.engine.files.publish import MOST_PIECES, gathered, last_ones
 from dagkit.engine.files.staging import Part, StagingPlace
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import PartWriter
 from tests.engine.cast import Desk, Script, files_in
-from tests.engine.changes.cast import chained
 from tests.engine.files.cast import part
+from tests.engine.parts.cast import chained
 
 
 def written(home: Path, windows: int) -> Desk:

@@ -14,14 +14,13 @@ from typing import Any, BinaryIO, ClassVar
 import fsspec
 import pytest
 
-from dagkit.engine.files import local_folder, remote_folder
+from dagkit.engine.files import folders
 from dagkit.engine.files import pieces as pieces_module
-from dagkit.engine.files.local_folder import LocalFolder
-from dagkit.engine.files.open_folder import folder_at, put_in_place
-from dagkit.engine.files.pieces import FileUnplaced, Piece, PiecesLost, look_at
-from dagkit.engine.files.remote_folder import RemoteFolder
+from dagkit.engine.files.folders import LocalFolder, RemoteFolder, folder_at, put_in_place
+from dagkit.engine.files.pieces import Piece, PiecesLost, look_at
+from dagkit.errors import RunFailure
+from dagkit.ground.urls import parent, resolved
 from dagkit.testing.crashes import Crash
-from dagkit.urls import parent, resolved
 from dagkit_operators.filesystem.access import looked_up, opened
 from tests.processes import run_program
 
@@ -176,14 +175,15 @@ def test_removed_or_cut_pieces_are_missed(tmp_path, folder, lost, cut, file):
 
 NEARLY_FULL = """
 import resource, sys
-from dagkit.engine.files.pieces import FileUnplaced, Piece
-from dagkit.engine.files.open_folder import put_in_place
+from dagkit.engine.files.pieces import Piece
+from dagkit.errors import RunFailure
+from dagkit.engine.files.folders import put_in_place
 
 *pieces, file = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
 try:
     put_in_place([Piece(path, 100_000) for path in pieces], file, durable=False)
-except FileUnplaced as told:
+except RunFailure as told:
     print(told)
 """
 
@@ -202,7 +202,7 @@ def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path, fold
 def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path, folder):
     made, file = pieces(tmp_path, "one"), folder.path_of("a.txt")
     Path(file).mkdir(parents=True)
-    with pytest.raises(FileUnplaced, match=r"a\.txt is committed and cannot be put in place: .* nothing of it is lost"):
+    with pytest.raises(RunFailure, match=r"a\.txt is committed and cannot be put in place: .* nothing of it is lost"):
         folder.put_in_place(made, file, durable=False)
     assert not gone(made)
     Path(file).rmdir()
@@ -273,8 +273,7 @@ def test_pieces_and_file_may_lie_in_different_stores(tmp_path, *, source, target
         raise Crash("in the middle")
 
     with monkeypatch.context() as patched:
-        for module in (local_folder, remote_folder):
-            patched.setattr(module, "pour", cut_off)
+        patched.setattr(folders, "pour", cut_off)
         with suppress(Crash):
             put_in_place(made, file, durable=True)
     assert out.length(file) in (None, sum(map(len, contents)))  # it is not there, or one piece was moved
@@ -310,7 +309,7 @@ def test_a_store_that_does_not_move_onto_a_file_is_helped():
 
 def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path, monkeypatch):
     synced: list[Path] = []
-    monkeypatch.setattr(local_folder, "sync_folder", synced.append)
+    monkeypatch.setattr(folders, "sync_folder", synced.append)
     for name in ("c.txt", "d.txt"):
         put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / name), durable=True)
     assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b"]

@@ -11,15 +11,15 @@ import pytest
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.publish import is_begun, note_begun, note_finished, put_in_place, still_to_place
 from dagkit.engine.files.staging import Part
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.engine.worker.protocol import Backend
 from dagkit.launching import Machine, launch
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import PartWriter
 from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
-from tests.engine.changes.cast import chained
 from tests.engine.files.cast import part
+from tests.engine.parts.cast import chained
 from tests.old_files import aged
 
 

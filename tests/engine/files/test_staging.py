@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files import staging as staging_module
-from dagkit.engine.files.local_folder import LocalFolder
+from dagkit.engine.files.folders import LocalFolder
 from dagkit.engine.files.publish import (
     is_finished,
     note_finished,
@@ -21,7 +20,9 @@ from dagkit.engine.files.publish import (
     sweep_attempts,
     sweep_windows,
 )
-from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace
+from dagkit.engine.files.staging import Part, StagingPlace
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.errors import RunFailure
 from tests.engine.cast import files_in
 from tests.engine.files.cast import part, staging
 
@@ -195,7 +196,7 @@ class Full:
 def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path, files):
     (tmp_path / "app").write_text("in the way")
     told = r"a piece of .*out/a cannot be staged in the application's folder: .*Not a directory|File exists"
-    with pytest.raises(StagingFailed, match=told):
+    with pytest.raises(RunFailure, match=told):
         files.open("a")
 
 

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 import pytest
 
-from dagkit.engine.files import sync as syncing_module
-from dagkit.engine.files.sync import Syncing
+from dagkit.engine.files import pieces as syncing_module
+from dagkit.engine.files.pieces import Syncing
 from tests.patience import within
 
 

@@ -11,9 +11,9 @@ from pydantic import PrivateAttr
 
 from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit.api.running import Context, Until
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.parts.wants import Want
-from dagkit.engine.reports.run_events import Committed, Found, RunEvent
+from dagkit.engine.parts.run_part import Want
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.record.run_events import Committed, Found, RunEvent
 from dagkit.testing import FakeClock
 from tests.engine.cast import Collect, Desk, Digits, Ranges, Script, arrived, chain
 from tests.patience import within

@@ -7,7 +7,7 @@ import pytest
 from dagkit import InputOperator, OutputPort, Shutdown, State
 from dagkit.api.external import Unavailable
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from tests.engine.cast import Collect, Desk, arrived
 

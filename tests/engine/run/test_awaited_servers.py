@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from dagkit import InputPort, Operator, OutputPort, State, Unavailable
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.testing import FakeClock
 from tests.engine.cast import Collect, Desk, Script, arrived, chain, on_both
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dagkit import Block, Dag, InputOperator, OutputPort, PortContext, State
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.run_events import Committed
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 from tests.engine.cast import Desk, Digits, Draw, Hurried, Swallow, chain, files_given, some_lines

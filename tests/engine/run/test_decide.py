@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.parts.wants import Action, Await, Change, Commit, Finish, Look, Resume, Sleep, Start, Stop, Want
+from dagkit.engine.parts.run_part import Action, Await, Change, Commit, Finish, Look, Resume, Sleep, Start, Stop, Want
 from dagkit.engine.run.decide import LoopState, next_action
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

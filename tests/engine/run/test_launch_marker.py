@@ -1,6 +1,6 @@
 """The mark of a running launch shows the next one whether it was killed."""
 
-from dagkit.engine.parts.launch_marker import LaunchMarker
+from dagkit.engine.record.status_file import LaunchMarker
 from dagkit.ledger.stores.memory import MemoryStore
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State
 from dagkit.api.running import Until
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Committed, Ended, Found, Measured, Resumed, RunEvent, Started
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, Ended, Found, Measured, Resumed, RunEvent, Started
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Draw, Script, arrived, chain

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dagkit.engine.failures import WindowLost
 from dagkit.engine.parts.in_flight import ATTEMPTS_AT_LOST_WINDOWS
-from dagkit.engine.reports.run_events import Failed, RunEvent
+from dagkit.engine.program.failures import WindowLost
+from dagkit.engine.record.run_events import Failed, RunEvent
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from tests.engine.cast import Around, Collect, Desk, Script, arrived, chain, reference
 

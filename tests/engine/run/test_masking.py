@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from dagkit import InputPort, Operator, OutputPort, SplittableOperator
 from dagkit.api.running import Context
 from dagkit.api.secrets import MASK
-from dagkit.engine.failures import CodecFailed, failed_within
-from dagkit.engine.files.staging import StagingFailed
-from dagkit.engine.masking import Masking
-from dagkit.engine.reports.run_events import Committed, Failed, RunEvent
+from dagkit.engine.files.staging import staging_failed
+from dagkit.engine.program.failures import CodecFailed, failed_within
+from dagkit.engine.program.masking import Masking
+from dagkit.engine.record.run_events import Committed, Failed, RunEvent
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.errors import InputUnreadable, RunFailure
 from dagkit.ranges import OffsetRange, RestrictionTracker
@@ -109,7 +109,7 @@ def _of_a_codec() -> RunFailure:
 
 @pytest.mark.parametrize(
     "failure",
-    [failed_within(StagingFailed(f"/{SECRET}/out", OSError(f"no {SECRET}")), "failing", 1), _of_a_codec()],
+    [failed_within(staging_failed(f"/{SECRET}/out", OSError(f"no {SECRET}")), "failing", 1), _of_a_codec()],
     ids=["staging", "codec"],
 )
 def test_a_failure_within_the_engine_is_masked_in_place(failure):
@@ -157,7 +157,7 @@ def test_records_of_others_and_after_the_run_are_left_alone(caplog):
     with Masking(lambda: [Holder()]).masked():
         logging.getLogger("author").warning("logged in with %s", SECRET)
         logging.getLogger("dagkit.engine").warning("%d items of %s", 3, SECRET)
-        logging.getLogger("dagkit_operators.outage").warning("no answer to %s", SECRET)
+        logging.getLogger("dagkit_operators.looks").warning("no answer to %s", SECRET)
     logging.getLogger("dagkit.engine").warning("after %s", SECRET)
     assert caplog.messages == [
         f"logged in with {SECRET}",

@@ -3,14 +3,14 @@
 import ast
 from pathlib import Path
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.run import loop as loops
 from tests.engine.cast import Collect, Desk, Script, chain
 
 OF_THE_COMMITTER = {"format", "window", "launched", "began"}
 OF_EARLIER_VERSIONS = {"watermarks"}
 ONLY_IF_WANTED = {"receipts", "receipted"}
-KNOWN = {"in_flight", "run_part", "run_state", "wants"}
+KNOWN = {"in_flight", "run_part", "run_state"}
 """The modules of the room of the parts that the loop and the committer may import: no part is among them."""
 
 

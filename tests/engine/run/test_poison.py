@@ -8,11 +8,11 @@ import pytest
 
 from dagkit import InputPort, OutputPort, SplittableOperator, State
 from dagkit.api.running import Until
-from dagkit.engine.changes.requests import GiveUp, Retry, reply_to, withdraw
-from dagkit.engine.failures import RecordFatal
-from dagkit.engine.history.history import history
-from dagkit.engine.history.work_history import listed_work
-from dagkit.engine.points import Point
+from dagkit.engine.parts.requests import GiveUp, Retry, reply_to, withdraw
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
+from dagkit.engine.record.work_history import listed_work
+from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.ranges.restriction import claimed_runs
@@ -101,7 +101,7 @@ def test_without_the_setting_the_application_stops_at_the_record_until_it_is_giv
     desk = desk_with(tmp_path, 4_321, decision="STOP")
     assert killed(desk) == -11
     for _ in range(2):
-        with pytest.raises(RecordFatal, match=r"digits reads ends its worker, at numbers.*4321.*SIGSEGV") as raised:
+        with pytest.raises(RunFailure, match=r"digits reads ends its worker, at numbers.*4321.*SIGSEGV") as raised:
             desk.run()
         assert (raised.value.scene.source, raised.value.scene.position) == ("numbers", 4_321)
     listed = [(each.state, each.place.start) for each in listed_work(desk.ledger())]
@@ -216,7 +216,7 @@ def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_pa
     """A tracker with no halves and no end: no part of it could be set aside."""
     desk = following(tmp_path, ((("tail", -1),),), Follower)
     assert killed(desk) == -11
-    with pytest.raises(RecordFatal, match=r"numbered reads ends its worker, at .*tail"):
+    with pytest.raises(RunFailure, match=r"numbered reads ends its worker, at .*tail"):
         desk.run()
 
 

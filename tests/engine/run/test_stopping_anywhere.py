@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit import Block, InputOperator, OutputPort, State
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.testing.crashes import Crash, CrashAfter

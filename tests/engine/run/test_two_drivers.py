@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dagkit.compiler import compile_application
-from dagkit.engine.checkpoint.journal import Journal
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.journal import Journal
 from dagkit.engine.work.item import WindowPromise
 from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.ledger import BlockRefused, Ledger, SequenceTaken

@@ -9,8 +9,8 @@ import pytest
 from dagkit.api.running import Until
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, RunEvent
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import PartWriter

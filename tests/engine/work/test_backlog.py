@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dagkit.api.stats import Backlog
-from dagkit.engine.address import Address
-from dagkit.engine.parts.wants import Look
+from dagkit.engine.parts.run_part import Look
+from dagkit.engine.program.address import Address
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue

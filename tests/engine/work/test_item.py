@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from dagkit import InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Committed, Failed, RunEvent, Started
-from dagkit.engine.work.elements import Elements, ElementUnreadable
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, Failed, RunEvent, Started
+from dagkit.engine.work.elements import Elements
 from dagkit.engine.worker.protocol import Answer, WindowTask
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, RunFailure
 from dagkit.ledger import DatasetKind, ExecuteTransform
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock
@@ -299,7 +299,7 @@ def test_an_element_that_today_s_payload_cannot_read_is_reported(tmp_path):
     (waiting,) = Desk(tmp_path, draw, clock=FakeClock()).run(windows=1).checkpoint.queue
     elements = Elements.of(program_of(compile_application(draw)))["numbered.names"]
     assert elements.back(waiting) == ("x", 9)
-    with pytest.raises(ElementUnreadable, match=r"waits for numbered\.names, written by another version"):
+    with pytest.raises(RunFailure, match=r"waits for numbered\.names, written by another version"):
         elements.back(replace(waiting, element={"name": "x"}))
 
 

@@ -5,15 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
-from dagkit.engine.points import Point
+from dagkit.engine.program.facts import Split
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
 from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.schedule import BESIDES, Scheduler
+from dagkit.engine.work.schedule import BESIDES, Scheduler, WindowSizer
 from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, SlotResult, anywhere, split_at_the_end
-from dagkit.engine.work.window_size import WindowSizer
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.scaling.policy import LONGEST_MILLIS
 from dagkit.testing import CrashAfter

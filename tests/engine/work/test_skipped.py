@@ -4,7 +4,7 @@ import pytest
 
 from dagkit import Config
 from dagkit.compiler import compile_application
-from dagkit.engine.history.work_history import listed_work
+from dagkit.engine.record.work_history import listed_work
 from dagkit.ledger.audit.verify import verify
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Digits, Ranges, arrived

@@ -29,19 +29,19 @@ from dagkit import (
     StatsListener,
 )
 from dagkit.cli.group import main
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.work_records import work_recorded
-from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.history.backlogs import recorded
-from dagkit.engine.points import Point
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.backlogs import recorded
+from dagkit.engine.record.work_records import work_recorded
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.record import LISTED, Extent, WorkRecord
 from dagkit.engine.work.waiting import Waiting
-from dagkit.engine.worker.protocol import Answer, Report, WindowTask
+from dagkit.engine.worker.protocol import Answer, Report, WindowTask, WorkDone
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.recorded_work import Folded
 from dagkit.ranges import OffsetRange, RestrictionTracker
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, LineReader, Map, MatchFiles, ReadFiles, Record, RecordWriter
@@ -313,7 +313,7 @@ class Forgetful(Around):
         if not self.forgets:
             return answer
         self.forgets -= 1
-        return replace(answer, reports=tuple(replace(report, records={}) for report in answer.reports))
+        return replace(answer, reports=tuple(replace(report, done={}) for report in answer.reports))
 
 
 def test_a_window_whose_reports_leave_work_out_runs_again(tmp_path):
@@ -333,6 +333,9 @@ def test_shares_that_are_recorded_as_a_sum_are_no_positions():
     names = [f"{number:05d}" for number in range(LISTED + 5)]
     stretches = tuple(Extent(name, 0, SHARES, is_shares=True) for name in names)
     record = WorkRecord(found=stretches, done=stretches)
-    (work,) = work_recorded((), [Report(level=0, slot=0, records={"a.b": record})], Waiting()).inputs or ()
+    (work,) = (
+        work_recorded((), [Report(level=0, slot=0, done={Address("a.b"): WorkDone(record=record)})], Waiting()).inputs
+        or ()
+    )
     assert work.folded == Folded(elements=5, positions=0)
     assert {span.shares for span in (*work.found, *work.consumed)} == {True}

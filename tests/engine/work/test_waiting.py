@@ -8,9 +8,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.stored_checkpoint import text_of
-from dagkit.engine.differences import applied
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.differences import applied
+from dagkit.engine.record.stored import text_of
 from dagkit.engine.work import queue, waiting
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue

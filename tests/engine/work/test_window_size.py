@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.engine.work.window_size import FIRST_POSITIONS, LEAST_ERROR, WindowLength, WindowSizer
+from dagkit.engine.work.schedule import FIRST_POSITIONS, LEAST_ERROR, WindowLength, WindowSizer
 from dagkit.scaling.policy import LONGEST_MILLIS
 
 NEW = WindowSizer(500.0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.engine.work.item import WorkItem
 
 STORED = TypeAdapter(WorkItem)

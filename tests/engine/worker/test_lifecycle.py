@@ -7,7 +7,7 @@ import pytest
 
 from dagkit import InputPort, Operator, OutputPort, Unifier
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.testing import Alone

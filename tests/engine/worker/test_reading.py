@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.api.stats import WorkProgress
-from dagkit.engine.address import Address
-from dagkit.engine.board.work_in_hand import Speed
-from dagkit.engine.entrances import operator_of
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.entrances import operator_of
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading
+from dagkit.engine.worker.work_in_hand import Speed
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
 from tests.engine.items import block_in, item_of, waiting
 from tests.patience import within
@@ -93,8 +93,8 @@ class Slot:
 
     def over(self) -> None:
         """The deadline has come."""
-        self.reading.deadline._ends = 0.0
-        self.reading.deadline.split()
+        self.reading.in_hand.deadline._ends = 0.0
+        self.reading.in_hand.deadline.split()
 
     def _claimed(self, position: int) -> None:
         if position in self.split_at:
@@ -105,21 +105,21 @@ class Slot:
 
 
 def left(reading: Reading) -> list[Block]:
-    return [block_in(each) for each in reading.left]
+    return [block_in(each) for each in reading.done.left]
 
 
 def test_a_block_is_read_to_its_end():
     slot = Slot()
     reading = slot.work(Block(1, "a", 3, 6))
-    assert (slot.read, reading.left, reading.positions, slot.flushed) == ([3, 4, 5], [], 3, 1)
+    assert (slot.read, reading.done.left, reading.done.positions, slot.flushed) == ([3, 4, 5], [], 3, 1)
 
 
 def test_what_is_not_claimed_at_the_deadline_is_left():
     slot = Slot(split_at=frozenset({4}))
     reading = slot.work(Block(1, "a", 3, 9))
     assert (slot.read, left(reading)) == ([3, 4], [Block(1, "a", 5, 9)])
-    assert reading.positions == reading.left[0].done_positions == 2
-    assert reading.left[0].done_millis > 0
+    assert reading.done.positions == reading.done.left[0].done_positions == 2
+    assert reading.done.left[0].done_millis > 0
 
 
 @pytest.mark.parametrize("late", [{"split_at": frozenset({4})}, {"is_over": True}])
@@ -133,7 +133,7 @@ def test_what_comes_from_another_operator_is_work_like_any_other():
     slot = Slot(split_at=frozenset({1}))
     reading = slot.work(arriving=[Block(1, "a", 0, 4), Block(2, "a", 4, 6)])
     assert slot.read == [0, 1]
-    assert [(each.number, each.source, block_in(each)) for each in reading.left] == [
+    assert [(each.number, each.source, block_in(each)) for each in reading.done.left] == [
         ((7, 3, 0), "a", Block(1, "a", 2, 4)),
         ((7, 3, 1), "a", Block(2, "a", 4, 6)),
     ]
@@ -144,9 +144,9 @@ def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn():
     endless, other = (waiting(number, 40, OFFSET_INFINITY, INTO, path) for number, path in ((1, "a"), (3, "c")))
     first = slot.work(endless, Block(2, "b", 5, 6))
     assert (slot.read, left(first)) == ([5], [Block(1, "a", 40, OFFSET_INFINITY)])
-    (again,) = slot.work(*first.left).left
+    (again,) = slot.work(*first.done.left).done.left
     assert (slot.read, again.start, again.turn) == ([5, 40], 41, 7)
-    assert [each.number for each in slot.work(again, other).left] == [(3,), (1,)]
+    assert [each.number for each in slot.work(again, other).done.left] == [(3,), (1,)]
     assert slot.read == [5, 40, 40]
 
 
@@ -156,8 +156,8 @@ def test_what_has_no_end_shares_the_window():
     reading = reading_of(Slot().elements, *work, task=WindowTask(1, lasts_millis=2000.0))
     for _ in reading.work():
         pass
-    assert [each.number for each in reading.left] == [(0,), (1,), (2,), (3,)]
-    assert all(each.start > 0 for each in reading.left)
+    assert [each.number for each in reading.done.left] == [(0,), (1,), (2,), (3,)]
+    assert all(each.start > 0 for each in reading.done.left)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_an_operator_that_stops_with_work_unclaimed_is_reported():
     assert re.search(r"Block\(block_id=1, path='a'.*\[5, 9\) was never claimed", failure.message)
     assert raised.value.help.startswith("claim until a claim is refused")
     assert isinstance(raised.value.__cause__, WorkUnclaimed)
-    assert slot.reading.element == Block(1, "a", 3, 9)
+    assert slot.reading.now.element == Block(1, "a", 3, 9)
 
 
 @given(
@@ -200,8 +200,10 @@ def test_window_by_window_every_position_is_read_once(lengths, split_at):
         slot = Slot(split_at=split_at)
         reading = slot.work(*waits)
         read += slot.read
-        assert sum(each.length for each in waits) == reading.positions + sum(each.length for each in reading.left)
-        waits, windows = reading.left, windows + 1
+        assert sum(each.length for each in waits) == reading.done.positions + sum(
+            each.length for each in reading.done.left
+        )
+        waits, windows = reading.done.left, windows + 1
         assert windows <= 2 * sum(lengths) + len(lengths)
     assert sorted(read) == list(range(sum(lengths)))
 
@@ -209,16 +211,21 @@ def test_window_by_window_every_position_is_read_once(lengths, split_at):
 def test_unfinished_work_reports_how_far_it_has_come_since_it_began():
     """Not since its last window: progress would fall back with each window."""
     first = Slot(split_at=frozenset({3})).work(Block(1, "a", 0, 10))
-    second = Slot(split_at=frozenset({6})).work(*first.left)
+    second = Slot(split_at=frozenset({6})).work(*first.done.left)
     endless = Slot(split_at=frozenset({3})).work(Block(1, "a", 0, OFFSET_INFINITY))
-    progress = [first.underway, second.underway, Slot().work(*second.left).underway, endless.underway]
+    progress = [
+        first.done.underway,
+        second.done.underway,
+        Slot().work(*second.done.left).done.underway,
+        endless.done.underway,
+    ]
     assert progress == [
         [WorkProgress("a", 4.0, 6.0)],
         [WorkProgress("a", 7.0, 3.0)],
         [],
         [WorkProgress("a", 4.0, None)],
     ]
-    assert (second.underway[0].fraction, endless.underway[0].fraction) == (0.7, None)
+    assert (second.done.underway[0].fraction, endless.done.underway[0].fraction) == (0.7, None)
 
 
 class Torn(OffsetRestrictionTracker):
@@ -262,7 +269,7 @@ def test_work_fails_soon_after_its_tracker_raised_at_the_deadline(end, claims, s
     def over(number: int) -> None:
         numbers.append(number)
         if number == 5:
-            watchdog.submit(reading.deadline.split).result(within(30))
+            watchdog.submit(reading.in_hand.deadline.split).result(within(30))
 
     reading = reading_of(elements_of(Tearing(after_claim=over, claims=claims, sends=sends)), Block(1, "a", 0, end))
     with ThreadPoolExecutor(1) as watchdog, pytest.raises(ValueError, match="torn") as raised:
@@ -281,7 +288,7 @@ def read_whole(
     patch: pytest.MonkeyPatch, quick_seconds: float, *bounds: tuple[int, int], refused: int | None = None
 ) -> tuple[Reading, list[int]]:
     """What a slot reads of blocks if those that take less are quick; what is read at once is negative."""
-    patch.setattr("dagkit.engine.board.work_in_hand.QUICK_SECONDS", quick_seconds)
+    patch.setattr("dagkit.engine.worker.work_in_hand.QUICK_SECONDS", quick_seconds)
     read = list[int]()
 
     def take(number: int) -> None:
@@ -300,9 +307,9 @@ def test_small_elements_are_read_at_once_after_the_first_was_quick(monkeypatch):
     assert read_whole(monkeypatch, 0.0, (1, 3), (3, 5))[1] == [1, 2, 3, 4], "they are claimed while they take long"
     reading, read = read_whole(monkeypatch, 1e9, (1, 3), (3, 5), (5, 7))
     assert read == [1, 2, -3, -4, -5, -6]
-    done = [(each.source, each.start, each.end) for each in reading.recorder.record().done]
+    done = [(each.source, each.start, each.end) for each in reading.done.record.done]
     assert done == [("f0", 1, 3), ("f1", 3, 5), ("f2", 5, 7)]
-    assert (reading.left, reading.begun, reading.positions) == ([], 3, 6)
+    assert (reading.done.left, reading.done.begun, reading.done.positions) == ([], 3, 6)
 
 
 def test_a_failure_names_the_element_that_is_read_at_once(monkeypatch):

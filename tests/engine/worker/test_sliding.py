@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State, Unifier
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.engine.program.program import Sliding
 from dagkit.engine.worker.sliding import Panes, together
 from dagkit.testing.crashes import CrashAfter

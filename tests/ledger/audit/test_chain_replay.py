@@ -75,8 +75,7 @@ def test_resuming_from_any_prefix_is_as_good(steps):
             prefix = MemoryStore()
             for seq in range(length):
                 prefix.create(chain.log.block_key(seq), chain.log.line(seq))
-            other = type(chain).open(prefix, chain.log.folder, chain.name, clock=desk.clock)
-            assert other.standing == standing
+            assert type(chain).open(prefix, chain.log.folder, chain.name, clock=desk.clock).standing == standing
 
 
 @given(STEPS)
@@ -114,8 +113,7 @@ class Victim:
         document = json.loads(self.log.line(self.seq))
         edit(document)
         block = type(record.block).model_validate(document["block"])
-        carry = type(record.carry).model_validate(document["carry"])
-        self.rewrite(seal(block, carry, record.objects)[1])
+        self.rewrite(seal(block, type(record.carry).model_validate(document["carry"]), record.objects)[1])
 
 
 def dropped(victim, data):

@@ -12,7 +12,8 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.audit.work_audit import Audit, Window
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import joined, overlaps, without
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
+from tests.cases import cases
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk, faults_in, is_complete
 
 
@@ -189,12 +190,6 @@ def test_items_among_the_blocks_are_no_work(desk):
     )
 
 
-def test_an_item_may_be_null_and_says_so():
-    row = EmittedItem(offset=0, port="lines", item=None).as_json()
-    assert row == {"offset": 0, "port": "lines", "item": None}
-    assert EmittedItem.model_validate(row).as_json() == row
-
-
 # ---- work by the input that it is for
 
 
@@ -213,19 +208,15 @@ def audited(*works, audit=None):
 NINE = span(0, 9)
 
 
-@pytest.mark.parametrize(
-    ("work", "kinds"),
-    [
-        pytest.param({"found": (NINE,), "consumed": (span(0, 4),), "pending": (span(4, 9),)}, [], id="all of it"),
-        pytest.param({"found": (NINE,), "consumed": (span(0, 4),), "pending": (span(5, 9),)}, ["missing"], id="a hole"),
-        pytest.param(
-            {"found": (NINE,), "consumed": (span(0, 5),), "pending": (span(4, 9),)}, ["doubled"], id="an overlap"
-        ),
-        pytest.param({"found": (NINE, NINE), "consumed": (NINE,)}, ["missing"], id="found twice and read once"),
-        pytest.param({"found": (NINE, NINE), "consumed": (NINE, NINE)}, [], id="found twice and read twice"),
-        pytest.param({"found": (NINE,), "consumed": (NINE, NINE)}, ["doubled"], id="found once and read twice"),
-        pytest.param({"given": (NINE,), "consumed": (NINE,)}, ["doubled"], id="taken from a root that lists it not"),
-    ],
+@cases(
+    "work, kinds",
+    ("all of it", {"found": (NINE,), "consumed": (span(0, 4),), "pending": (span(4, 9),)}, []),
+    ("a hole", {"found": (NINE,), "consumed": (span(0, 4),), "pending": (span(5, 9),)}, ["missing"]),
+    ("an overlap", {"found": (NINE,), "consumed": (span(0, 5),), "pending": (span(4, 9),)}, ["doubled"]),
+    ("found twice and read once", {"found": (NINE, NINE), "consumed": (NINE,)}, ["missing"]),
+    ("found twice and read twice", {"found": (NINE, NINE), "consumed": (NINE, NINE)}, []),
+    ("found once and read twice", {"found": (NINE,), "consumed": (NINE, NINE)}, ["doubled"]),
+    ("taken from a root that lists it not", {"given": (NINE,), "consumed": (NINE,)}, ["doubled"]),
 )
 def test_work_from_the_middle_is_consumed_as_often_as_it_was_found(work, kinds):
     assert [flaw.kind for flaw in audited({}, work)] == kinds
@@ -236,20 +227,18 @@ WAITED = {"found": MUCH, "pending": MUCH}
 ENDLESS = (span(1000, None, "log"),)
 
 
-@pytest.mark.parametrize(
-    ("work", "positions", "endless", "kinds"),
-    [
-        pytest.param({}, -800, 1, [], id="nothing was done"),
-        pytest.param({"consumed": (span(20, 30), span(1000, 1007, "log"))}, -817, 1, [], id="parts were done"),
-        pytest.param({"consumed": ENDLESS}, 200, 0, [], id="what has no end was done"),
-        pytest.param({"found": (span(7, 9),), "consumed": (span(7, 9),)}, -800, 1, [], id="it came again, done once"),
-        pytest.param({"found": (span(7, 9, "b"),)}, -798, 1, [], id="more came"),
-        pytest.param({"consumed": (span(20, 30),)}, -811, 1, ["missing"], id="a position is not in the sum"),
-        pytest.param({"consumed": (span(20, 30),)}, -800, 1, ["doubled"], id="what was done is in the sum"),
-        pytest.param({"consumed": ENDLESS}, -800, 1, ["doubled"], id="what has no end was done and is in the sum"),
-        pytest.param({"consumed": (span(45, 55),)}, -805, 1, ["doubled"], id="more was done than waited"),
-        pytest.param({"consumed": (span(20, 30, "b"),)}, -800, 1, ["doubled"], id="what never waited was done"),
-    ],
+@cases(
+    "work, positions, endless, kinds",
+    ("nothing was done", {}, -800, 1, []),
+    ("parts were done", {"consumed": (span(20, 30), span(1000, 1007, "log"))}, -817, 1, []),
+    ("what has no end was done", {"consumed": ENDLESS}, 200, 0, []),
+    ("it came again, done once", {"found": (span(7, 9),), "consumed": (span(7, 9),)}, -800, 1, []),
+    ("more came", {"found": (span(7, 9, "b"),)}, -798, 1, []),
+    ("a position is not in the sum", {"consumed": (span(20, 30),)}, -811, 1, ["missing"]),
+    ("what was done is in the sum", {"consumed": (span(20, 30),)}, -800, 1, ["doubled"]),
+    ("what has no end was done and is in the sum", {"consumed": ENDLESS}, -800, 1, ["doubled"]),
+    ("more was done than waited", {"consumed": (span(45, 55),)}, -805, 1, ["doubled"]),
+    ("what never waited was done", {"consumed": (span(20, 30, "b"),)}, -800, 1, ["doubled"]),
 )
 def test_a_sum_of_what_waits_is_that_of_what_waited_and_was_not_done(work, positions, endless, kinds):
     waits = {"positions": positions, "endless": endless}
@@ -270,34 +259,28 @@ def test_a_source_that_waited_and_is_listed_no_more_is_missing():
     assert (flaw.kind, flaw.span) == ("missing", both[0])
 
 
-def test_a_sum_counts_shares_apart():
+def test_a_sum_counts_shares_apart_and_what_waited_before_it_was_marked_is_the_same_work():
     one, other = span(0, 8, shares=True), span(8, 16, shares=True)
     audit, both = Audit(), {"found": (one, other), "pending": (one, other)}
     assert audited(both, {"consumed": (one,), "waits": {"shares": 8}}, audit=audit) == []
     assert (audit.proven["reader.blocks"].waiting, audit.proven["reader.blocks"].waiting_shares) == (0, 8)
+    audit, marked = Audit(), {"consumed": (span(0, 4, shares=True),), "pending": (span(4, 9, shares=True),)}
+    assert audited({"found": (NINE,), "pending": (NINE,)}, marked, audit=audit) == []
+    proven = audit.proven["reader.blocks"]
+    assert (proven.positions, proven.shares, proven.waiting_shares) == (0, 4, 5)
 
 
-@pytest.mark.parametrize(
-    ("work", "kinds"),
-    [
-        ({"given": (span(10, 20),), "consumed": (span(5, 20),)}, []),
-        ({"given": (span(10, 20),), "consumed": (span(10, 20),)}, ["missing"]),
-        ({"consumed": (span(5, 10),)}, ["missing"]),
-        ({"given": (span(10, 20),), "consumed": (span(0, 20),)}, ["doubled"]),
-    ],
-    ids=["all of it", "what waited is gone", "what the root listed is gone", "what was read before is read again"],
+@cases(
+    "work, kinds",
+    ("all of it", {"given": (span(10, 20),), "consumed": (span(5, 20),)}, []),
+    ("what waited is gone", {"given": (span(10, 20),), "consumed": (span(10, 20),)}, ["missing"]),
+    ("what the root listed is gone", {"consumed": (span(5, 10),)}, ["missing"]),
+    ("what was read before is read again", {"given": (span(10, 20),), "consumed": (span(0, 20),)}, ["doubled"]),
 )
 def test_a_window_that_records_by_input_continues_one_that_did_not(work, kinds):
     audit, by_input = Audit(), Work(inputs=(InputWork(input="reader.blocks", **work),))
     audit.window(Window([span(0, 10)], Work(consumed=(span(0, 5),), pending=(span(5, 10),))))
     assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], by_input))] == kinds
-
-
-def test_shares_that_waited_before_they_were_marked_are_the_same_work():
-    audit, marked = Audit(), {"consumed": (span(0, 4, shares=True),), "pending": (span(4, 9, shares=True),)}
-    assert audited({"found": (NINE,), "pending": (NINE,)}, marked, audit=audit) == []
-    proven = audit.proven["reader.blocks"]
-    assert (proven.positions, proven.shares, proven.waiting_shares) == (0, 4, 5)
 
 
 def test_lost_shares_are_named_in_percent():

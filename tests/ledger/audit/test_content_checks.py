@@ -2,12 +2,9 @@
 
 import pytest
 
-from dagkit.ledger import ChainBroken, DatasetKind, checkpoint_of, slice_of
-from dagkit.ledger.audit.content_checks import flaws_of
-from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger import ChainBroken, checkpoint_of, slice_of
+from dagkit.ledger.audit.chain_replay import flaws_of
 from dagkit.ledger.chain.contents import lines_hash, lines_of, rows_of
-from dagkit.ledger.format.events import DataField, DataSchema, SetDataSchema
-from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import STRANGER
 
 
@@ -25,29 +22,19 @@ def test_a_logical_hash_that_is_not_of_the_rows_is_noticed(desk):
     assert [f.code for f in flaws_of(desk.root, record)] == ["data-damaged"]
 
 
-def test_a_content_that_was_changed_on_its_shelf_is_noticed():
-    store = MemoryStore()
-    chain = Chain.create(store, "c", "c", DatasetKind.ROOT, "did:odf:a")
-    chain.append(SetDataSchema(schema=DataSchema(fields=(DataField(name="a", type="Int64"),))))
-    content = lines_of([{"a": "x" * 10_000}])
-    record = chain.append(chain.plan_next().add_data(slice_of(content, 0, 1)), [content])
-    name = record.block.event.new_data.physical_hash
-    store.replace(chain.objects.key("data", name), content[:-2] + b"!\n")
-    assert [f.code for f in flaws_of(chain, record)] == ["data-damaged"]
-    with pytest.raises(ChainBroken, match="has changed"):
-        chain.data(record)
-    store.delete([chain.objects.key("data", name)])
-    assert [f.code for f in flaws_of(chain, record)] == ["data-missing"]
-
-
-def test_a_checkpoint_that_was_changed_on_its_shelf_is_noticed(desk):
-    state = b"x" * 10_000
-    record = desk.root.append(desk.root.plan_next().add_data(checkpoint=checkpoint_of(state)), [state])
-    key = desk.root.objects.key("checkpoints", desk.root.standing.checkpoint)
-    desk.store.replace(key, state[:-1] + b"y")
-    assert [f.code for f in flaws_of(desk.root, record)] == ["checkpoint-damaged"]
+@pytest.mark.parametrize("shelf", ["data", "checkpoints"])
+def test_a_content_that_was_changed_on_its_shelf_is_noticed(desk, shelf):
+    content = lines_of(["x" * 10_000])
+    event = {"new_data": slice_of(content, 0, 1)} if shelf == "data" else {"checkpoint": checkpoint_of(content)}
+    record = desk.root.append(desk.root.plan_next().add_data(**event), [content])
+    key = desk.root.objects.key(shelf, checkpoint_of(content).physical_hash)
+    desk.store.replace(key, content[:-2] + b"!\n")
+    assert [f.code for f in flaws_of(desk.root, record)] == [f"{shelf.removesuffix('s')}-damaged"]
+    if shelf == "data":
+        with pytest.raises(ChainBroken, match="has changed"):
+            desk.root.data(record)
     desk.store.delete([key])
-    assert [f.code for f in flaws_of(desk.root, record)] == ["checkpoint-missing"]
+    assert [f.code for f in flaws_of(desk.root, record)] == [f"{shelf.removesuffix('s')}-missing"]
 
 
 @pytest.mark.parametrize(

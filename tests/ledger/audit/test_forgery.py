@@ -14,10 +14,6 @@ from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 Contents = dict[str, bytes]
 
 
-def contents_of(store: MemoryStore) -> Contents:
-    return {key: store.get(key) for key in sorted(store._contents)}
-
-
 def stored(contents: Contents) -> MemoryStore:
     store = MemoryStore()
     for key, content in contents.items():
@@ -38,7 +34,7 @@ def small():
     desk = Desk()
     desk.discover((0, 10))
     desk.window(2, consumed=[(0, 10)])
-    whole = contents_of(desk.store)
+    whole = {key: desk.store.get(key) for key in sorted(desk.store._contents)}
     assert codes(whole) == []
     return whole
 

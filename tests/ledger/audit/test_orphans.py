@@ -67,8 +67,7 @@ def killed(here):
 
 @pytest.mark.parametrize("verb", ["ls", "show", "verify", "gc", "export"])
 def test_a_chain_whose_creation_was_killed_is_reported_and_left_out(run, killed, tmp_path, verb):
-    answer = run(verb, "PATH", *([tmp_path / "out"] if verb == "export" else []))
-    assert "Merger: no chain yet" in answer.stderr
+    assert "Merger: no chain yet" in run(verb, "PATH", *([tmp_path / "out"] if verb == "export" else [])).stderr
     assert (killed / ".tmp-1-2-3").exists() == (verb != "gc")
 
 

@@ -29,8 +29,8 @@ from dagkit import (
 )
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.requests import SetCount, SetValue, ask
-from dagkit.engine.points import Point
+from dagkit.engine.parts.requests import SetCount, SetValue, ask
+from dagkit.engine.program.points import Point
 from dagkit.ledger import Ledger
 from dagkit.plan import fingerprint
 from dagkit.testing import FakeClock

@@ -16,7 +16,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from tests.engine.cast import Desk

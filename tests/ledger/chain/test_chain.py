@@ -58,8 +58,7 @@ def test_a_clock_that_goes_back_does_not_stop_the_application(desk):
     before = desk.root.standing.system_time
     desk.clock.set_to(before - timedelta(days=1))
     planned = desk.root.plan_next()
-    record = desk.root.append(planned.add_data(watermark=before), planned=planned)
-    assert record.block.system_time == before
+    assert desk.root.append(planned.add_data(watermark=before), planned=planned).block.system_time == before
 
 
 def test_the_next_transaction_starts_where_the_last_ended(desk):
@@ -78,11 +77,13 @@ def test_what_is_declared_after_the_last_data_is_nothing_to_consume(desk):
 
 
 def test_a_plan_may_stop_before_the_end_of_its_input(desk):
+    """Consuming input is progress before any watermark, and offset 0 after none is new; others err."""
     first = desk.discover((0, 10))
     desk.discover((10, 20))
     planned = desk.app.plan_next(upto={desk.root.dataset_id: first.seq})
-    assert new_offsets(planned) == (None, 0)
+    assert (new_offsets(planned), brings_input(planned)) == ((None, 0), True)
     desk.app.append(planned.execute(), planned=planned)
+    assert desk.app.standing.data.new_data is None
     assert new_offsets(desk.app.plan_next()) == (0, 1)
 
 
@@ -234,3 +235,37 @@ def test_an_input_without_its_hint_is_still_an_input_and_one_that_is_not_there_i
     assert brings_input(desk.reopened_ledger().chain(APPLICATION).plan_next())
     desk.store.delete([desk.root.log.block_key(seq) for seq in range(desk.root.standing.next_seq)])
     assert not brings_input(desk.reopened_ledger().chain(APPLICATION).plan_next())
+
+
+# ---- a promise says its own hash
+
+
+def promised(desk: Desk) -> str:
+    """Where a promise lies."""
+    desk.discover((20, 30))
+    desk.app.promise(desk.app.plan_next(), {"slots": [[20, 30]]})
+    folder = f"{desk.app.log.folder}/planned"
+    return f"{folder}/{desk.store.names(folder)[0]}"
+
+
+def test_every_flipped_bit_of_a_promise_is_noticed(desk):
+    key = promised(desk)
+    whole = desk.store.get(key)
+    for place in range(len(whole)):
+        forged = bytearray(whole)
+        forged[place] ^= 1
+        desk.store.replace(key, bytes(forged))
+        assert code_of(desk.reopened().app.plan_next) in ("promise-damaged", "version-unreadable")
+    for altered in (whole.replace(b"[[20,30]]", b"[[20,31]]"), whole.replace(b",", b", ", 1)):
+        desk.store.replace(key, altered)
+        assert code_of(desk.reopened().app.plan_next) == "promise-damaged"
+    desk.store.delete([key])
+    assert brings_input(desk.reopened().app.plan_next()), "it is planned again, and nothing is lost"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"[" * 100_000, b'{"format": NaN}'], ids=lambda c: c[:9]
+)
+def test_a_promise_that_is_none_is_named(desk, content):
+    desk.store.replace(promised(desk), content)
+    assert code_of(desk.reopened().app.plan_next) == "promise-damaged"

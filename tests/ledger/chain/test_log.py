@@ -1,15 +1,17 @@
 """A million blocks are a thousand files, and the append stays atomic while they are packed."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import pytest
 
-from dagkit.ledger import ChainBroken, SequenceTaken, VersionUnreadable
+from dagkit.ledger import ChainBroken, Ledger, SequenceTaken, VersionUnreadable
 from dagkit.ledger.audit.orphans import sweep
 from dagkit.ledger.chain.log import Found, Log
 from dagkit.ledger.format.faults import Fault, StoreError
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import MemoryStore
+from dagkit.runs.restarting import copy_chain
 from tests.ledger.desk import SPLITTER, Desk, code_of, fault_of, remark
 
 
@@ -102,18 +104,13 @@ def test_files_beside_a_whole_segment_go(packed):
     assert sorted(log.loose()) == [2000, 2001, 2002]
 
 
-def nearly_full() -> Desk:
-    """A chain whose next append fills a run, seen by a session that has appended nothing of it."""
-    return opened(long_chain(SEGMENT_SIZE).store)
-
-
 @pytest.mark.parametrize(
     "damage",
     [lambda line: line[:50], lambda line: line.replace(b"dagkit.block/1", b"dagkit.block/2")],
     ids=["torn", "of the future"],
 )
 def test_a_damaged_block_is_not_sealed_into_a_segment(damage):
-    desk = nearly_full()
+    desk = opened(long_chain(SEGMENT_SIZE).store)  # its next append fills a run, of which it has appended nothing
     log = desk.root.log
     whole = log.line(500)
     desk.store.replace(log.block_key(500), damage(whole))
@@ -232,3 +229,19 @@ def test_a_cut_segment_is_noticed(packed, cut):
     store.replace(key, store.get(key)[:cut])
     code = code_of(lambda: list(log.records(0, SEGMENT_SIZE - 1)), ChainBroken)
     assert code in ("segment-damaged", "block-torn")
+
+
+# ---- a copy of the beginning of a chain
+
+
+@pytest.mark.gate(3)
+@pytest.mark.slow
+@pytest.mark.parametrize("last", [0, 700, 999, 1000, 1003])
+def test_a_copy_ends_within_packed_blocks_or_after_them(last):
+    chain, store = long_chain(1004).root, MemoryStore()
+    Ledger.create(store)
+    copy_chain(chain, store, last)
+    copy = Ledger.open(store).chain(chain.name)
+    assert [record.hash for record in copy.records()] == [record.hash for record in chain.records(0, last)]
+    assert bool(copy.log.sealed()) is (last >= 1000)
+    assert copy.append(copy.plan_next().add_data(watermark=datetime(2100, 1, 1, tzinfo=UTC))).seq == last + 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.clock import Clock, SystemClock
+from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger import (
     ChainBroken,
     ChainNotFound,
@@ -229,12 +229,6 @@ def swept(desk: Desk, clock: Clock, **given: Any) -> list[str]:
     return [each.what for each in sweep(desk.ledger, clock=clock, **given).swept]
 
 
-def keep_large(desk: Desk) -> None:
-    """A block names the large content as its checkpoint."""
-    planned = desk.root.plan_next()
-    desk.root.append(planned.add_data(checkpoint=checkpoint_of(LARGE)), [LARGE], planned=planned)
-
-
 def test_a_crash_before_the_append_leaves_orphans_that_are_swept(here):
     here.root.objects.put("data", LARGE)
     assert sweep(here.ledger, grace=timedelta(days=10**4), clock=here.clock) == Sweep()
@@ -285,7 +279,8 @@ def test_a_content_that_a_block_names_stays(here, running):
     sweeper = here.reopened()
     if running:
         sweeper.ledger.chain(SPLITTER)
-    keep_large(here)
+    planned = here.root.plan_next()
+    here.root.append(planned.add_data(checkpoint=checkpoint_of(LARGE)), [LARGE], planned=planned)
     here.clock.advance(seconds=10**9)
     assert sweep(sweeper.ledger, clock=here.clock) == Sweep()
     assert here.reopened().root.checkpoint() == LARGE

@@ -10,6 +10,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.exchange.manifests import export, import_into
 from dagkit.ledger.format.block import unseal
 from dagkit.ledger.format.events import DatasetKind
+from tests.cases import cases
 from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, code_of, fault_of, faults_in, is_complete
 
 DEEP = 100_000
@@ -23,20 +24,17 @@ def resealed(document: str) -> bytes:
     return f'{{"block":{document},"carry":{{}},"format":"dagkit.block/1","hash":"{STRANGER}"}}\n'.encode()
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        b"[" * DEEP + b"]" * DEEP + b"\n",
-        resealed('{"a":' * DEEP + "1" + "}" * DEEP),
-        resealed("[" * 900 + "]" * 900),
-        resealed("NaN"),
-        resealed('{"a":-Infinity}'),
-        resealed('"\\ud800"'),
-        resealed('{"\\ud800":1}'),
-        b"\xff\n",
-        b"1" * 5000 + b"\n",
-    ],
-    ids=["deep", "deep block", "rather deep", "NaN", "infinite", "half a character", "half a name", "bytes", "long"],
+    ("deep", b"[" * DEEP + b"]" * DEEP + b"\n"),
+    ("deep block", resealed('{"a":' * DEEP + "1" + "}" * DEEP)),
+    ("rather deep", resealed("[" * 900 + "]" * 900)),
+    ("NaN", resealed("NaN")),
+    ("infinite", resealed('{"a":-Infinity}')),
+    ("half a character", resealed('"\\ud800"')),
+    ("half a name", resealed('{"\\ud800":1}')),
+    ("bytes", b"\xff\n"),
+    ("long", b"1" * 5000 + b"\n"),
 )
 def test_a_record_that_has_no_canonical_text_is_damaged(line):
     assert fault_of(lambda: unseal(line, APPLICATION, 3)) == ("block-damaged", 3)
@@ -82,15 +80,12 @@ def test_the_refusal_travels_between_processes():
 NESTED = b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}"
 
 
-@pytest.mark.parametrize(
-    ("act", "place"),
-    [
-        (lambda desk: desk.emit(b'{"a":' * DEEP), (SPLITTER, 3)),
-        (lambda desk: desk.emit(b'{"source":"a","start":NaN}'), (SPLITTER, 3)),
-        (lambda desk: desk.emit(b'{"source":"a","start":0,"start":1}'), (SPLITTER, 3)),
-        (lambda desk: desk.keep(NESTED), (APPLICATION, 3)),
-    ],
-    ids=["a deep row", "NaN in a row", "a name said twice in a row", "a deep checkpoint"],
+@cases(
+    "act, place",
+    ("a deep row", lambda desk: desk.emit(b'{"a":' * DEEP), (SPLITTER, 3)),
+    ("NaN in a row", lambda desk: desk.emit(b'{"source":"a","start":NaN}'), (SPLITTER, 3)),
+    ("a name said twice in a row", lambda desk: desk.emit(b'{"source":"a","start":0,"start":1}'), (SPLITTER, 3)),
+    ("a deep checkpoint", lambda desk: desk.keep(NESTED), (APPLICATION, 3)),
 )
 def test_work_that_is_no_json_is_named_and_does_not_pass_for_consumed(desk, act, place):
     desk.discover((0, 10))

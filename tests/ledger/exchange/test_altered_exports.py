@@ -10,6 +10,7 @@ import pytest
 from dagkit.ledger import Ledger, slice_of
 from dagkit.ledger.exchange.manifests import export, import_into
 from dagkit.ledger.stores import MemoryStore
+from tests.cases import cases
 from tests.ledger.desk import APPLICATION, SPLITTER, code_of
 from tests.processes import run_program
 
@@ -21,17 +22,14 @@ def import_of(folder: Path, into: Ledger | None = None) -> Callable[[], object]:
     return lambda: import_into(target, folder)
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        lambda c: {"blocks": c["blocks"] + 1},
-        lambda c: {"blocks": c["blocks"] - 1},
-        lambda c: {"blocks": str(c["blocks"])},
-        lambda c: {"blocks": float(c["blocks"])},
-        lambda c: {"kind": "Derivative"},
-        lambda c: {"file": f"chains/../{c['file']}"},
-    ],
-    ids=["more", "fewer", "a text", "a fraction", "another kind", "another file"],
+    ("more", lambda c: {"blocks": c["blocks"] + 1}),
+    ("fewer", lambda c: {"blocks": c["blocks"] - 1}),
+    ("a text", lambda c: {"blocks": str(c["blocks"])}),
+    ("a fraction", lambda c: {"blocks": float(c["blocks"])}),
+    ("another kind", lambda c: {"kind": "Derivative"}),
+    ("another file", lambda c: {"file": f"chains/../{c['file']}"}),
 )
 def test_an_export_whose_list_was_altered_is_refused_and_leaves_nothing(here, tmp_path, change):
     export(here.ledger, tmp_path / "out")
@@ -69,15 +67,12 @@ def test_a_manifest_that_is_written_otherwise_is_refused(here, tmp_path, *, part
 AT = "systemTime: '2024-01-01T00:00:00Z'"
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        lambda text: text.replace("version: 1\n", "version: &v 1\n").replace("Number: 1\n", "Number: *v\n"),
-        lambda text: text.replace("version: 1\n", "version: 2\nversion: 1\n"),
-        lambda text: text.replace(AT, AT.replace("'", "")),
-        lambda _: "- " * 2000,
-    ],
-    ids=["an alias", "a name said twice", "a time that is no text", "nested deeply"],
+    ("an alias", lambda text: text.replace("version: 1\n", "version: &v 1\n").replace("Number: 1\n", "Number: *v\n")),
+    ("a name said twice", lambda text: text.replace("version: 1\n", "version: 2\nversion: 1\n")),
+    ("a time that is no text", lambda text: text.replace(AT, AT.replace("'", ""))),
+    ("nested deeply", lambda _: "- " * 2000),
 )
 def test_yaml_that_no_export_writes_is_refused(here, tmp_path, change):
     export(here.ledger, tmp_path / "out")

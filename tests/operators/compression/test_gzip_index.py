@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from isal import isal_zlib
 
-from dagkit import Block, Config, Dag
+from dagkit import Block
+from dagkit.errors import RunFailure
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit_operators import (
@@ -26,16 +27,16 @@ from dagkit_operators import (
     MatchFiles,
     ReadFiles,
 )
-from dagkit_operators.compression.codec import CompressedBlock, CompressionBroken
+from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
-from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
 from dagkit_operators.compression.gzip_content import GzipContent
-from dagkit_operators.compression.gzip_index import GzipIndex
+from dagkit_operators.compression.gzip_index import LOOKAHEAD, GzipIndex, aligned, block_starts
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
 from dagkit_operators.compression.opening import content_length_of
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding.splitting import Cut
 from tests.operators.reading.cast import read, written
+from tests.operators.ways import chain
 
 SLOW = pytest.mark.slow
 SPACING = 100_000
@@ -91,7 +92,7 @@ def test_the_beginning_of_a_block_is_among_the_candidates():
 
 
 @kinds
-def test_decompression_starts_at_each_point(file):
+def test_the_stored_form_is_read_back_damage_is_noticed_and_decompression_starts_at_each_point(file):
     index = indexed(file)
     assert (index.content_length, len(index.points) >= 2) == (len(TEXT), True)
     places = [0, *(point.content for point in index.points)]
@@ -100,6 +101,12 @@ def test_decompression_starts_at_each_point(file):
         content = GzipContent(io.BytesIO(file), "", index, at)
         assert content.position == at
         assert b"".join(content.pieces()) == TEXT[at:]
+    index = indexed(file)
+    stored = index.to_bytes()
+    assert GzipIndex.from_bytes(stored) == index
+    for wrong in (stored[:-1], stored[:100] + b"?" + stored[101:], b""):
+        with pytest.raises(ValueError, match="damaged"):
+            GzipIndex.from_bytes(wrong)
 
 
 def test_points_lie_right_before_multiples_of_the_spacing():
@@ -107,16 +114,6 @@ def test_points_lie_right_before_multiples_of_the_spacing():
     first, second, *_ = indexed(KINDS["level 1"], spacing).points
     for number, point in enumerate((first, second), 1):
         assert 0 <= point.content - (number * spacing - 20_000) < 200_000
-
-
-@kinds
-def test_the_stored_form_is_read_back_and_damage_is_noticed(file):
-    index = indexed(file)
-    stored = index.to_bytes()
-    assert GzipIndex.from_bytes(stored) == index
-    for wrong in (stored[:-1], stored[:100] + b"?" + stored[101:], b""):
-        with pytest.raises(ValueError, match="damaged"):
-            GzipIndex.from_bytes(wrong)
 
 
 @kinds
@@ -236,26 +233,26 @@ def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file
     assert content_length_of(found, "gzip", indexes) is None
 
 
-def test_a_damaged_index_is_not_used(second, tmp_path, caplog):
+def test_a_damaged_index_is_not_used_and_a_part_of_the_content_is_not_read_as_bytes_of_the_file(
+    second, tmp_path, caplog
+):
     (kept,) = (tmp_path / "app" / FOLDER).iterdir()
     kept.write_bytes(kept.read_bytes()[:-1])
     (tmp_path / "app").rename(tmp_path / "moved")  # so that it is not the one that is kept in memory
     elsewhere = IndexFolder(str(tmp_path / "moved"), spacing=SPACING, shortest=1000)
     assert lines(second[:2], elsewhere) == lines(second[:2], IndexFolder(""))
     assert "cannot be read, and is not used: it is damaged" in caplog.text
+    with pytest.raises(RunFailure, match="it is a part of the content of a gzip file, and compression is none"):
+        read(LineReader(compression="none"), second[1])
 
 
 @pytest.mark.slow
 def test_content_that_became_shorter_without_an_index_is_an_error(file, second):
-    shorter = gzip.compress(TEXT[:-100_000])
+    shorter, before = gzip.compress(TEXT[:-100_000]), file.stat()
     file.write_bytes(shorter + bytes(len(KINDS["level 6"]) - len(shorter)))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(CompressionBroken, match=f"ends there, and had {len(TEXT)} bytes when it was split"):
         lines(second, IndexFolder(""))
-
-
-def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(second):
-    with pytest.raises(CompressedBlock, match="it is a part of the content of a gzip file, and compression is none"):
-        read(LineReader(compression="none"), second[1])
 
 
 @pytest.mark.parametrize("application", ["{home}/app", "file://{home}/a%20b", "memory://indexes{home}"])
@@ -353,23 +350,20 @@ def test_blocks_of_a_content_have_places_of_their_own_in_the_file(content_length
 
 
 @pytest.mark.slow
-def test_an_application_keeps_the_index_beside_its_ledger(tmp_path):
-    path = written(tmp_path, gzip.compress(TEXT * 30, 1), "file.gz")
-
-    def populate_dag(dag: Dag, conf: Config) -> None:
-        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(path)]}, block_size=10_000_000))
-        find >> dag.add_operator("read", LineReader())
-
-    rehearsal = Rehearsal(populate_dag)
+def test_an_application_keeps_the_index_beside_its_ledger(file, monkeypatch):
+    for name, least in (("spacing", SPACING), ("shortest", 1000)):
+        monkeypatch.setitem(IndexFolder.__init__.__kwdefaults__, name, least)
+    scanner = {"files": [str(file)]}
+    find = FileSplitterInput(scanner=scanner, block_size=SIZE)
+    rehearsal = Rehearsal(chain(find=find, read=LineReader()))
 
     def blocks() -> int:
         """Run until all is read, and return the number of blocks so far."""
         rehearsal.run()
         rehearsal.run()  # the journal knows what the last run left
-        state = rehearsal.loop.run_state.journal.state_of("find")
-        return int(state["next_block_id"])
+        return int(rehearsal.loop.run_state.journal.state_of("find")["next_block_id"])
 
     assert blocks() == 1
     assert len(list(Path(rehearsal._folder, FOLDER).iterdir())) == 1
-    os.utime(path, (5, 5))
-    assert blocks() == 1 + -(-30 * len(TEXT) // 10_000_000)
+    os.utime(file, (5, 5))
+    assert blocks() == 1 + -(-len(TEXT) // SIZE)

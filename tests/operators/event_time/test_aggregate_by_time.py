@@ -8,19 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Config, Dag
-from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
 from dagkit_operators import (
     AggregateByTime,
-    EventTime,
     ItemRejected,
-    Items,
-    PartWriter,
     SessionWindows,
     SlidingWindows,
     TumblingWindows,
-    WindowResult,
 )
 from tests.operators.ways import BOTH_WAYS, at_once
 
@@ -159,27 +153,3 @@ def test_an_item_without_a_time_is_rejected(send):
     assert "'soon' has not the form of ISO 8601" in rejected.reason
     with pytest.raises(ItemRejected, match="soon"):
         send(Alone(by_time(), connected=["results"]), *items)
-
-
-def test_the_time_of_a_result_is_the_last_instant_of_its_window():
-    result = WindowResult("a", at(0), at(10), 1)
-    assert result.event_time == at(10) - timedelta(microseconds=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("is_connected", [False, True])
-def test_late_records_that_no_operator_receives_are_warned_of_and_counted(is_connected, tmp_path, caplog):
-    def draw(dag: Dag, conf: Config) -> None:
-        lines = dag.add_operator("Lines", Items[tuple[str, int, int]](items=items))
-        time = dag.add_operator("Time", EventTime(time=lambda item: item[1]))
-        sums = dag.add_operator("Sums", by_time())
-        lines >> time >> sums >> dag.add_operator("Out", PartWriter(file_path=tmp_path / "sums", format=str))
-        if is_connected:
-            sums.late >> dag.add_operator("Late", PartWriter(file_path=tmp_path / "late", format=str))
-
-    items = []
-    for item in [("a", 1, 1), ("a", 30, 1), ("a", 2, 1)]:
-        items.append(item)
-        launched = launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
-    assert launched.status.left_out == ({} if is_connected else {"Sums": {"late_dropped": 1}})
-    assert ("1 late records were dropped" in caplog.text) is not is_connected

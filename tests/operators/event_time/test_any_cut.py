@@ -12,7 +12,7 @@ from dagkit import InputOperator, OperatorContext, OutputPort, Shutdown, State, 
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

@@ -4,9 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dagkit.engine.points import Point
 from dagkit.testing import Alone
-from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import EventTime
 from tests.engine.cast import Desk, Hurried
 from tests.operators.event_time.sums import received, sums, totals, write
@@ -32,25 +30,6 @@ def test_results_do_not_depend_on_blocks_nor_partitions_nor_launches(tmp_path, l
         desk.run()
         begin = end
     assert (received(desk), received(desk, "late")) == (totals(*ends), [])
-
-
-def test_all_windows_are_closed_where_asked(tmp_path):
-    write(tmp_path, "0.txt", range(60))
-    desk = Desk(tmp_path, sums(tmp_path, close_when_drained=True))
-    desk.run()
-    assert received(desk) == totals(20, 40, 60)
-
-
-@pytest.mark.gate(8)
-@pytest.mark.slow
-@pytest.mark.parametrize("window", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_changes_no_result(tmp_path, point, window):
-    write(tmp_path, "0.txt", range(61))
-    desk = Desk(tmp_path, sums(tmp_path), backend=Hurried)
-    desk.crash(CrashAfter(point, window), CrashAfter(point))
-    desk.run()
-    assert (received(desk), received(desk, "late"), desk.faults()) == (totals(20, 40, 60), [], [])
 
 
 @BOTH_WAYS

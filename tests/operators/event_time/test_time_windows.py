@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dagkit_operators import SessionWindows, SlidingWindows, TumblingWindows
-from dagkit_operators.values.instants import instant_of, micros_of
+from dagkit_operators.values.timed_elements import instant_of, micros_of
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MICROS = 1_704_110_400_000_000
@@ -33,11 +33,8 @@ def test_an_instant_is_in_each_sliding_window_around_it(micros, every, more):
     assert found == [(s * 1000, (s + length) * 1000) for s in starts if s * 1000 <= micros < (s + length) * 1000]
 
 
-def test_a_record_begins_a_session_of_the_length_of_the_gap():
+def test_sessions_have_the_length_of_their_gap_and_sliding_windows_no_gaps():
     assert list(SessionWindows(gap_millis=5).around(7)) == [(7, 5007)]
-
-
-def test_sliding_windows_have_no_gaps():
     with pytest.raises(ValidationError, match="every_millis is 6, which is longer than a window of 5"):
         SlidingWindows(millis=5, every_millis=6)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dagkit import InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit_operators import (
     AggregateByTime,

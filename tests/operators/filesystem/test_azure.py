@@ -4,8 +4,8 @@ import secrets
 
 import pytest
 
-from dagkit.engine.files.open_folder import folder_at
-from dagkit.urls import below, plain
+from dagkit.engine.files.folders import folder_at
+from dagkit.ground.urls import below, plain
 from dagkit_operators.filesystem.access import looked_up
 from dagkit_operators.filesystem.listing import files_below
 from tests.services.azurite import ACCOUNT

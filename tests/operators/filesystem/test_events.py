@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from dagkit import Until
-from dagkit.engine.inputs.background import Background
+from dagkit.engine.inputs.driver_input import Background
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileSplitterInput
 from dagkit_operators.filesystem import events
 from dagkit_operators.filesystem.events import FileEvents
+from dagkit_operators.looks import Looks
 
 LONG_MILLIS = 60_000
 """Longer than any event takes."""
@@ -28,6 +29,7 @@ class Launched:
         self.alone = Alone(FileSplitterInput(scanner=scanner), now=FakeClock().now, until=until)
         operator = self.alone.operator
         operator._context = replace(operator._context, start=self.background.start)
+        operator._looks = Looks(operator._context)
 
     def found(self) -> list[str]:
         """Look whenever work in the background has ended, and return the names of the files that are found first."""

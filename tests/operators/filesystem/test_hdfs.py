@@ -4,9 +4,9 @@ import secrets
 
 import pytest
 
-from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.pieces import Piece
-from dagkit.urls import below, resolved
+from dagkit.ground.urls import below, resolved
 from dagkit_operators import LineReader
 from dagkit_operators.filesystem.access import opened
 from tests.operators.finding.cast import Splitting, stretches

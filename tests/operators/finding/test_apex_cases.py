@@ -1,4 +1,4 @@
-"""The cases of Apex's FileSplitterInputTest, FileSplitterBaseTest and FileSplitterTest, under their names.
+"""The cases of Apex's FileSplitterInputTest and FileSplitterBaseTest, under their names.
 
 Apex's windows are looks here: each look of the splitter is a window.
 """
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dagkit import Context, Dag, State, Until
-from dagkit.engine.failures import InputRefused
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import InputRefused
+from dagkit.engine.program.points import Point
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
@@ -56,33 +56,17 @@ class Case(Splitting):
 
 
 def test_file_metadata(data, files):
-    now = int(FakeClock().now().timestamp() * 1000)
-    described, _ = Case(data).window()
+    case, now = Case(data), int(FakeClock().now().timestamp() * 1000)
+    described, blocks = case.window()
     assert described == [
         FileMetadata(
             str(path), 11, 1000 * n, 1, relative_path=f"data/{path.name}", discovered_millis=now, first_block_id=n
         )
         for n, path in enumerate(files)
     ]
-    assert [(info.file_name, info.block_ids) for info in described[:2]] == [
-        ("file00.txt", range(1)),
-        ("file01.txt", range(1, 2)),
-    ]
-
-
-def test_scanner_filter_for_duplicates(files):
-    case = Case(files[0])
-    assert [case.counts(), case.counts()] == [(1, 1), (0, 0)]
-
-
-def test_block_metadata_no_split(data, files):
-    _, blocks = Case(data).window()
+    assert [(info.file_name, info.block_ids) for info in described[1:2]] == [("file01.txt", range(1, 2))]
     assert [block.path for block in blocks] == [str(path) for path in files]
-
-
-def test_block_metadata_with_split(data):
-    described, blocks = Case(data, block_size=2).window()
-    assert (len(described), [block.block_id for block in blocks]) == (12, list(range(72)))
+    assert case.counts() == (0, 0)
 
 
 def test_idempotency(data, tmp_path):
@@ -158,6 +142,7 @@ def test_files_processed_are_those_that_were_begun_in_a_window(data):
 def test_idempotency_with_blocks_threshold(threshold, data):
     """A restart after any window changes nothing: the state is all that is needed, in the middle of a file too."""
     _, expected = Case(data, block_size=2).window()
+    assert [block.block_id for block in expected] == list(range(72))
     for stop in range(72 // threshold + 2):
         case, described, blocks = Case(data, block_size=2, blocks_threshold=threshold), [], []
         for number in range(72 // threshold + 2):
@@ -167,32 +152,6 @@ def test_idempotency_with_blocks_threshold(threshold, data):
             described += [file.first_block_id for file in files]
             blocks += more
         assert (described, blocks) == (list(range(0, 72, 6)), expected), stop
-
-
-def test_first_window_after_recovery(data):
-    case = Case(data, block_size=2)
-    case.window()
-    case.restart()
-    add(data, 13, "f13l0\nf13l1\n")
-    assert case.counts() == (1, 6)
-
-
-def test_recovery_of_partial_file(data, files):
-    case = Case(data, block_size=2, blocks_threshold=2)
-    (first,), blocks = case.window()
-    assert (first.path, stretches(blocks)) == (str(files[0]), [(0, 2), (2, 4)])
-    case.restart()
-    assert [case.counts() for _ in range(2)] == [(0, 2), (0, 2)]
-    (second,), blocks = case.window()
-    assert (second.path, {block.path for block in blocks}) == (str(files[1]), {str(files[1])})
-
-
-def test_recovery_of_block_metadata_iterator(data):
-    """The rest of a file follows in a process that has seen nothing of its beginning."""
-    case = Case(data, block_size=2, blocks_threshold=2)
-    case.window()
-    files, blocks = case.restart().window()
-    assert (files, stretches(blocks), [block.previous_block_id for block in blocks]) == ([], [(4, 6), (6, 8)], [1, 2])
 
 
 def test_recursive(data):
@@ -205,11 +164,6 @@ def test_recursive(data):
         ("data/child", True, 0),
     ]
     assert len(blocks) == 1
-
-
-def test_single_file(files):
-    (described,), _ = Case(files[1]).window()
-    assert (described.path, described.relative_path) == (str(files[1]), "file01.txt")
 
 
 CHANGES = {
@@ -286,17 +240,7 @@ def based(home: Path, paths, conf=None, splitter=None, **properties) -> Desk:
 def test_base_file_metadata(tmp_path, files):
     loop = based(tmp_path, files).run()
     assert arrived(loop, "files") == [[str(path), 11, 1] for path in files]
-
-
-def test_base_block_metadata_no_split(tmp_path, files):
-    blocks = arrived(based(tmp_path, files).run(), "blocks")
-    assert blocks == [[number, str(path), 11] for number, path in enumerate(files)]
-
-
-def test_base_block_metadata_with_split(tmp_path, files):
-    desk = based(tmp_path, files, block_size=2)
-    blocks = arrived(desk.run(), "blocks")
-    assert ([block_id for block_id, *_ in blocks], desk.faults()) == (list(range(72)), [])
+    assert arrived(loop, "blocks") == [[number, str(path), 11] for number, path in enumerate(files)]
 
 
 def test_base_blocks_threshold(tmp_path, files):
@@ -309,11 +253,6 @@ def test_base_blocks_threshold(tmp_path, files):
             counts.append((len(arrived(loop, "files")), len(arrived(loop, "blocks"))))
     assert [blocks for _, blocks in counts][:8] == [10, 20, 30, 40, 50, 60, 70, 72]
     assert (counts[-1], desk.faults()) == ((12, 72), [])
-
-
-def test_base_splitter_in_app(tmp_path, files):
-    loop = based(tmp_path, files, {"dt.operator.Splitter.prop.blocksThreshold": 4}).run()
-    assert (len(arrived(loop, "files")), loop.checkpoint.window) == (12, 3)
 
 
 @pytest.mark.slow
@@ -409,19 +348,6 @@ def test_base_work_that_has_not_begun_is_not_cut(tmp_path):
     alone = Alone(splitter)
     alone.work(file)
     assert stretches(alone.sent()) == [(0, 30), (30, 60), (60, 90), (90, 100)]
-
-
-# ---- FileSplitterTest: lines that are not padded
-
-
-def test_lines_of_two_lengths(tmp_path):
-    for number in range(12):
-        add(tmp_path / "data", number, f"f{number}l0\nf{number}l1")
-    assert Case(tmp_path / "data", block_size=2).counts() == (12, 62)
-    case = Case(tmp_path / "data", block_size=2, blocks_threshold=10)
-    # testBlocksThreshold, and testIdempotencyWithBlocksThreshold: each window in another process
-    files, blocks = zip(*(case.restart().counts() for _ in range(7)), strict=True)
-    assert (sum(files), blocks) == (12, (10,) * 6 + (2,))
 
 
 # ---- what authors override

@@ -7,7 +7,7 @@ import pytest
 
 from dagkit.compiler import compile_application
 from dagkit.errors import RunFailure
-from dagkit.inventory.listing import listed, states_at
+from dagkit.runs.inventory.listing import listed, states_at
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
 from tests.engine.cast import Collect, Desk, arrived, chain
@@ -101,3 +101,50 @@ def test_a_link_into_a_folder_that_may_not_be_read_is_left_out_alone(shared_fold
     with without_rights(folder):
         assert sorted(arrived(desk.run())) == ["1", "2"]
         assert states(desk)["link"][0] == "quarantined"
+
+
+def receiving(home: Path, **given: Any) -> dict[str, Any]:
+    return splitting(home, receipts=str(home / "receipts"), **given)
+
+
+def comparing(home: Path, **given: Any) -> dict[str, Any]:
+    scanner = {"files": [str(home / "in")], "skip_known_content": True}
+    return {"find": FileSplitterInput(scanner=scanner, **given), "read": LineReader()}
+
+
+READING = pytest.mark.parametrize("found_by", [receiving, comparing])
+
+
+@READING
+def test_a_file_that_a_scan_may_not_read_for_its_content_is_left_out_until_it_may(found_by, shared_folder):
+    desk, bad = desk_of(found_by, shared_folder), shared_folder / "in" / "sub" / "b.txt"
+    with without_rights(bad):
+        assert arrived(desk.run()) == ["1"]
+        assert states(desk)["sub/b.txt"] == ("quarantined", "it cannot be read: Permission denied (on_bad_file)")
+    assert sorted(arrived(desk.run())) == ["1", "2"]
+    assert desk.faults() == []
+
+
+@READING
+def test_without_the_setting_a_file_that_a_scan_may_not_read_stops_the_launch(found_by, shared_folder):
+    desk, setting = desk_of(found_by, shared_folder, "stop"), "set on_bad_file of this operator to 'quarantine'"
+    with without_rights(shared_folder / "in" / "sub" / "b.txt"), pytest.raises(RunFailure) as failed:
+        desk.run()
+    assert setting in f"{failed.value}{failed.value.__cause__}"
+
+
+@BOTH
+def test_without_the_setting_what_may_not_be_read_is_listed_with_what_may(found_by, shared_folder):
+    desk, folder = desk_of(found_by, shared_folder, "stop"), shared_folder / "in" / "sub"
+    desk.run()
+    put(shared_folder, "c.txt", b"3\n")
+    reason = "it cannot be read: Permission denied; a launch stops here, unless on_bad_file is 'quarantine'"
+    with without_rights(folder):
+        there = states(desk)
+    assert there["sub"] == ("pending", reason)
+    assert {name: state for name, (state, _) in there.items()} == {
+        "a.txt": "read",
+        "c.txt": "new",
+        "sub": "pending",
+        "sub/b.txt": "read",
+    }

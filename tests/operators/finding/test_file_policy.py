@@ -15,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 from dagkit import Dag, Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.ranges import NEXT_LAUNCH
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
@@ -31,12 +31,11 @@ from dagkit_operators import (
 )
 from dagkit_operators.filesystem import identities
 from dagkit_operators.filesystem.access import Found, looked_up, opened_here
-from dagkit_operators.filesystem.identities import Identities, has_identity
-from dagkit_operators.finding import match
+from dagkit_operators.filesystem.identities import Identities
+from dagkit_operators.finding import match, splitter
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import KnownContents, StillChanging, settled_hash
 from dagkit_operators.finding.seen_files import SeenFiles
-from dagkit_operators.finding.splitter import KEPT_OF_GONE
 from tests.engine.cast import Desk, arrived
 from tests.old_files import aged
 from tests.operators.finding.cast import Matching, Restarted, Running, collected, write
@@ -45,6 +44,7 @@ BOTH = pytest.mark.parametrize("finder", [Restarted, Matching], ids=["FileSplitt
 EACH = pytest.mark.parametrize(
     "finder", [Restarted, Running, Matching], ids=["FileSplitterInput", "FileSplitterInput in one launch", "MatchFiles"]
 )
+KEPT_OF_GONE = 3
 SPLITTERS = pytest.mark.parametrize("finder", [Restarted, Running], ids=["restarted", "in one launch"])
 
 
@@ -62,25 +62,40 @@ def found(finder, folder):
     return found
 
 
-@BOTH
-def test_a_new_file_is_read_once(found, folder):
+def rotate(folder: Path) -> None:
+    """Compress the file, as the rotation of logs does."""
+    (folder / "a.log.1.gz").write_bytes(gzip.compress((folder / "a.log").read_bytes()))
+    (folder / "a.log").unlink()
+
+
+def overwrite_in_the_same_second(folder: Path) -> None:
+    (folder / "a.log").write_text("two\n")
+    os.utime(folder / "a.log", ns=(0, 1000 * 10**9 + 10**6))
+
+
+def other(folder: Path) -> Path:
+    return write(folder.parent / "other", "other\n", at=2000)
+
+
+CHANGES = {
+    "a new file": (lambda folder: write(folder / "b.log", "two\n", at=2000), "b.log"),
+    "a late file with an old time": (lambda folder: write(folder / "late.log", "late\n", at=-1000), "late.log"),
+    "a copy": (lambda folder: shutil.copy2(folder / "a.log", folder / "b.log"), "b.log"),
+    "a file that rotation compressed": (rotate, "a.log.1.gz"),
+    "a file that is overwritten in its place": (lambda folder: shutil.copy2(other(folder), folder / "a.log"), "a.log"),
+    "a file whose name another one gets": (lambda folder: shutil.move(other(folder), folder / "a.log"), "a.log"),
+    "a file that grew, as a whole": (lambda folder: write(folder / "a.log", "one\ntwo\n", at=2000), "a.log"),
+    "one that is overwritten with the same length in the same second": (overwrite_in_the_same_second, "a.log"),
+}
+
+
+@EACH
+@pytest.mark.parametrize("happens", CHANGES)
+def test_what_is_new_or_has_changed_is_read_once(happens, found, folder):
+    change, name = CHANGES[happens]
     assert found.look() == []
-    write(folder / "b.log", "two\n", at=2000)
-    assert [found.look(), found.look()] == [["b.log"], []]
-
-
-@BOTH
-@pytest.mark.parametrize("move", [shutil.copy2, shutil.move], ids=["in its place", "by renaming another"])
-def test_an_overwritten_file_is_read_again(found, move, folder):
-    move(write(folder.parent / "other", "other\n", at=2000), folder / "a.log")
-    assert [found.look(), found.look()] == [["a.log"], []]
-
-
-@BOTH
-def test_a_grown_file_is_read_again_as_a_whole(found, folder):
-    for content, at in [("one\ntwo\n", 2000), ("one\ntwo\nthree\n", 3000)]:
-        write(folder / "a.log", content, at)
-        assert [found.look(), found.look()] == [["a.log"], []]
+    change(folder)
+    assert [found.look(), found.look()] == [[name], []]
 
 
 def test_a_grown_file_is_not_sent_again_where_asked(folder, caplog):
@@ -254,12 +269,6 @@ def test_an_application_that_knows_no_paths_reads_on_as_before(folder, caplog):
 
 
 @EACH
-def test_a_late_file_with_an_old_time_is_read(found, folder):
-    write(folder / "late.log", "late\n", at=-1000)
-    assert [found.look(), found.look()] == [["late.log"], []]
-
-
-@EACH
 def test_a_renamed_file_is_not_read_again(found, folder):
     (folder / "a.log").rename(folder / "b.log")
     assert [found.look(), found.look()] == [[], []]
@@ -269,12 +278,6 @@ def test_a_renamed_file_is_read_again_where_asked(folder):
     found = Restarted(folder, renamed="read")
     assert found.look() == ["a.log"]
     (folder / "a.log").rename(folder / "b.log")
-    assert [found.look(), found.look()] == [["b.log"], []]
-
-
-@BOTH
-def test_a_copy_is_another_file(found, folder):
-    shutil.copy2(folder / "a.log", folder / "b.log")
     assert [found.look(), found.look()] == [["b.log"], []]
 
 
@@ -298,22 +301,8 @@ def test_hidden_and_unfinished_names_are_skipped_until_the_file_has_its_own(foun
 
 
 @BOTH
-def test_a_file_that_rotation_compressed_is_another_file(found, folder):
-    (folder / "a.log.1.gz").write_bytes(gzip.compress((folder / "a.log").read_bytes()))
-    (folder / "a.log").unlink()
-    assert [found.look(), found.look()] == [["a.log.1.gz"], []]
-
-
-@BOTH
 def test_a_file_that_two_inputs_name_is_read_once(finder, folder):
     found = finder(folder, folder / "a.log")
-    assert [found.look(), found.look()] == [["a.log"], []]
-
-
-@BOTH
-def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again(found, folder):
-    (folder / "a.log").write_text("two\n")
-    os.utime(folder / "a.log", ns=(0, 1000 * 10**9 + 10**6))
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
@@ -351,17 +340,6 @@ def test_an_overwrite_between_the_edges_is_read_again(finder, folder):
     for at in (1000, 2000, 3000):
         write_between(folder, at)
         assert [found.look(), found.look()] == [["a.log"], []]
-
-
-def test_each_overwrite_between_the_edges_has_an_identity_of_its_own(folder):
-    alone, known = Alone(MatchFiles(continuously=True)), set()
-    for at in (1000, 2000, 3000):
-        write_between(folder, at)
-        alone.work(str(folder))
-        (info,) = alone.sent()
-        known.add(info.identity)
-        assert has_identity(info.path, info.identity)
-    assert len(known) == 3
 
 
 def test_an_overwrite_is_noticed_by_the_ends_where_asked(folder):
@@ -506,9 +484,15 @@ def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_
     assert found.alone.operator.refused == {}
 
 
-@pytest.mark.gate(1)
-@pytest.mark.slow
+@pytest.fixture
+def few(monkeypatch):
+    """Files that are gone are forgotten when they are four."""
+    for module in (splitter, match):
+        monkeypatch.setattr(module, "KEPT_OF_GONE", KEPT_OF_GONE)
+
+
 @BOTH
+@pytest.mark.usefixtures("few")
 def test_quarantined_files_that_are_gone_are_forgotten_once_they_are_many(finder, tmp_path):
     found = finder(tmp_path, trailer=ROWS)
     for number in range(KEPT_OF_GONE + 3):
@@ -529,7 +513,7 @@ def test_quarantined_files_that_are_gone_are_forgotten_once_they_are_many(finder
     assert [found.look(), found.quarantined()] == [[], []], "it is still known"
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few")
 def test_quarantined_files_are_not_gone_if_only_another_pattern_matches_them(tmp_path):
     found = Matching(tmp_path / "a*.csv", tmp_path / "b*.csv", trailer=ROWS)
     for number in range(KEPT_OF_GONE + 3):
@@ -690,17 +674,19 @@ def test_settings_that_name_no_other_file_no_algorithm_or_no_totals_are_refused(
 
 
 @SPLITTERS
-@pytest.mark.parametrize("happens", ["copied", "renamed", "compressed by rotation"])
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda folder: write(folder / "b.log", "one\n", at=2000),
+        lambda folder: (folder / "a.log").rename(folder / "b.log"),
+        rotate,
+    ],
+    ids=["copied", "renamed", "compressed by rotation"],
+)
 def test_known_content_is_skipped_where_asked(happens, finder, folder):
     found = finder(folder, skip_known_content=True)
     assert found.look() == ["a.log"]
-    if happens == "copied":
-        write(folder / "b.log", "one\n", at=2000)
-    elif happens == "renamed":
-        (folder / "a.log").rename(folder / "b.log")
-    else:
-        (folder / "a.log.1.gz").write_bytes(gzip.compress((folder / "a.log").read_bytes()))
-        (folder / "a.log").unlink()
+    happens(folder)
     assert [found.look(), found.look()] == [[], []]
     write(folder / "a.log", "two\n", at=3000)
     assert [found.look(), found.look()] == [["a.log"], []]
@@ -798,51 +784,15 @@ def test_empty_files_and_directories_are_not_taken_for_renamed(folder):
     assert found.look() == ["b.log", "other"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("point", Point)
-def test_a_renamed_file_is_skipped_wherever_the_driver_is_killed(point, tmp_path):
-    write(tmp_path / "in" / "a.log", "one\n", at=1000)
-
-    def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(tmp_path / "in")]}
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner))
-        collected(dag, splitter.files_metadata_output, lambda info: info.file_name)
-
-    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
-    desk.crash(CrashAfter(point, 1))
-    write(tmp_path / "in" / "b.log", "two\n", at=1000)
-    desk.run()
-    (tmp_path / "in" / "a.log").rename(tmp_path / "in" / "a.1")
-    write(tmp_path / "in" / "c.log", "six\n", at=1000)
-    desk.crash(*(CrashAfter(point, window) for window in (2, 3)))
-    assert sorted(arrived(desk.run())) == ["a.log", "b.log", "c.log"]
-    assert desk.faults() == []
-
-
-# ---- a hash is taken only of a state that no later change can be mistaken for
-
 LATER = 10**13
 
 
-@pytest.fixture
-def settled(tmp_path):
-    """A file that changed last a second after 1970."""
-    return looked_up(str(write(tmp_path / "file", "abcdef")))
-
-
-def test_the_first_bytes_of_a_settled_file_are_hashed(settled):
+def test_a_hash_is_taken_only_of_a_state_that_no_later_change_can_be_mistaken_for(tmp_path):
+    settled = looked_up(str(write(tmp_path / "file", "abcdef")))  # it changed last a second after 1970
     assert settled_hash(settled, 4, LATER) == hashlib.sha256(b"abcd").hexdigest()
-
-
-def test_a_file_that_was_changed_since_it_was_found_is_not_hashed(settled):
-    Path(settled.path).write_bytes(b"ABCDEF")
-    with pytest.raises(StillChanging, match="file"):
-        settled_hash(settled, 6, LATER)
-    Path(settled.path).unlink()
-    with pytest.raises(StillChanging, match="file"):
-        settled_hash(settled, 6, LATER)
-
-
-def test_a_file_whose_next_change_may_have_the_same_time_is_not_hashed(settled):
     with pytest.raises(StillChanging, match="file"):
         settled_hash(settled, 6, 1000)
+    for change in (lambda: Path(settled.path).write_bytes(b"ABCDEF"), Path(settled.path).unlink):
+        change()
+        with pytest.raises(StillChanging, match="file"):
+            settled_hash(settled, 6, LATER)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dagkit import Dag, Until
-from dagkit.engine.reports.run_events import Measured, RunEvent, Waiting
+from dagkit.engine.record.run_events import Measured, RunEvent, Waiting
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterBase, FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles, TailFiles
 from tests.engine.cast import Collect, Desk, arrived
@@ -50,25 +50,22 @@ def scan(dag: Dag, folder: Path) -> Any:
     return splitter >> dag.add_operator("read", LineReader())
 
 
+def matched(dag: Dag, places: str) -> Any:
+    patterns = dag.add_operator("patterns", Items(items=(places,)))
+    return patterns >> dag.add_operator("find", MatchFiles(continuously=True))
+
+
 def match(dag: Dag, folder: Path) -> Any:
-    found = dag.add_operator("patterns", Items(items=(str(folder),))) >> dag.add_operator(
-        "find", MatchFiles(continuously=True)
-    )
-    return found >> dag.add_operator("read", ReadFiles())
+    return matched(dag, f"{folder}") >> dag.add_operator("read", ReadFiles())
 
 
 def match_and_divide(dag: Dag, folder: Path) -> Any:
-    found = dag.add_operator("patterns", Items(items=(str(folder),))) >> dag.add_operator(
-        "find", MatchFiles(continuously=True)
-    )
-    return found >> dag.add_operator("split", FileSplitterBase()) >> dag.add_operator("read", LineReader())
+    split = dag.add_operator("split", FileSplitterBase())
+    return matched(dag, f"{folder}") >> split >> dag.add_operator("read", LineReader())
 
 
 def tail(dag: Dag, folder: Path) -> Any:
-    found = dag.add_operator("patterns", Items(items=(f"{folder}/*.log",))) >> dag.add_operator(
-        "find", MatchFiles(continuously=True)
-    )
-    return found >> dag.add_operator("read", TailFiles())
+    return matched(dag, f"{folder}/*.log") >> dag.add_operator("read", TailFiles())
 
 
 EACH = pytest.mark.parametrize("find", [scan, match, match_and_divide])
@@ -122,11 +119,28 @@ def folder(find, tmp_path):
 
 
 @EACH
-def test_a_new_file_is_read_once(folder):
-    folder.write("a.log", "one\n")
-    assert [folder.launch(), folder.launch()] == [["one"], ["one"]]
-    folder.write("b.log", "two\n")
-    assert [folder.launch(), folder.launch()] == [["one", "two"], ["one", "two"]]
+def test_what_happens_to_files_between_launches(find, folder, tmp_path):
+    """Each line names its file. What is read again is reported; with a splitter, also another file of a known name."""
+    place, is_other = folder.place, int(find is scan)
+    for name in ("moved.part", "gone", "copied", "rewritten", "grown"):
+        folder.write(name, f"{name}\n")
+    folder.write("future", "future\n", ago_millis=-(10**7))
+    lines = ["copied", "future", "gone", "grown", "moved.part", "rewritten"]
+    assert [folder.launch(), folder.launch(), folder.read_again] == [lines, lines, 0]
+    (place / "moved.part").rename(place / "moved")
+    folder.write("moved.part", "another\n")
+    (place / "gone").rename(tmp_path / "away")
+    shutil.copy2(place / "copied", place / "copy")
+    folder.write("late", "late\n", ago_millis=10**9)
+    folder.write("new", "new\n")
+    lines = sorted([*lines, "another", "copied", "late", "new"])
+    assert (folder.launch(), folder.read_again) == (lines, is_other)
+    (tmp_path / "away").rename(place / "gone")
+    folder.write("grown", "grown\nmore\n", ago_millis=30_000)
+    folder.write("rewritten", "REWRITTEN\n", ago_millis=59_999)  # of the same length, in the same second
+    lines = sorted([*lines, "grown", "more", "REWRITTEN"])
+    assert (folder.launch(), folder.read_again) == (lines, 2)
+    assert (folder.launch(), folder.read_again) == (lines, 0)
 
 
 @EACH
@@ -188,68 +202,12 @@ def test_an_overwritten_file_is_read_and_reported_unless_it_is_another_one(conte
 
 
 @EACH
-def test_a_file_that_grew_between_launches_is_read_again_as_a_whole_and_reported(folder):
-    folder.write("a.log", "one\n")
-    folder.launch()
-    folder.write("a.log", "one\ntwo\n", ago_millis=30_000)
-    assert (folder.launch(), folder.read_again) == (["one", "one", "two"], 1)
-    assert (folder.launch(), folder.read_again) == (["one", "one", "two"], 0)
-
-
-@EACH
 def test_a_file_that_grows_between_windows_is_read_again_as_a_whole_and_reported(find, folder):
     folder.write("a.log", "one\n")
     folder.clock.path, folder.clock.texts = folder.place / "a.log", ["two\n"]
     assert folder.launch(Until.STOPPED, windows=2) == ["one", "one", "two"]
     assert folder.read_again == 1
     assert folder.launch() == ["one", "one", "two"]
-
-
-@EACH
-def test_a_late_file_with_an_old_time_is_read_once(folder):
-    folder.write("a.log", "one\n")
-    folder.launch()
-    folder.write("late.log", "late\n", ago_millis=10**9)
-    assert [folder.launch(), folder.launch()] == [["late", "one"]] * 2
-
-
-@EACH
-def test_a_renamed_file_is_read_once(folder):
-    folder.write("a.part", "one\n")
-    folder.launch()
-    (folder.place / "a.part").rename(folder.place / "a.log")
-    folder.write("a.part", "second\n")
-    assert [folder.launch(), folder.launch()] == [["one", "second"]] * 2
-
-
-@EACH
-def test_a_copy_of_a_file_is_read_once(folder):
-    shutil.copy2(folder.write("a.log", "one\n"), folder.place / "b.log")
-    assert [folder.launch(), folder.launch()] == [["one", "one"]] * 2
-
-
-@EACH
-def test_a_deleted_file_that_returns_unchanged_is_not_read_again(folder, tmp_path):
-    path = folder.write("a.log", "one\n")
-    folder.launch()
-    path.rename(tmp_path / "away")
-    assert folder.launch() == ["one"]
-    (tmp_path / "away").rename(path)
-    assert folder.launch() == ["one"]
-
-
-@EACH
-def test_a_file_whose_time_is_in_the_future_is_read_once(folder):
-    folder.write("a.log", "one\n", ago_millis=-(10**7))
-    assert [folder.launch(), folder.launch()] == [["one"]] * 2
-
-
-@EACH
-def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again_and_reported(folder):
-    folder.write("a.log", "one\n")
-    folder.launch()
-    folder.write("a.log", "two\n", ago_millis=59_999)
-    assert (folder.launch(), folder.read_again) == (["one", "two"], 1)
 
 
 @pytest.mark.parametrize("find", [tail])

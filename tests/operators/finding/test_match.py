@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dagkit import Context, Dag
 from dagkit.api.running import Until
-from dagkit.engine.reports.run_events import Committed, Measured, RunEvent
+from dagkit.engine.record.run_events import Committed, Measured, RunEvent
 from dagkit.engine.worker.instances import live
 from dagkit.errors import InputUnreadable
 from dagkit.ledger import ExecuteTransform
@@ -287,7 +287,7 @@ def sizes_of_checkpoints(desk: Desk) -> list[int]:
 @pytest.mark.parametrize("is_launched_again", [False, True])
 def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again, tmp_path):
     """`DAGKIT_KNOWN_FILES=100000` tests with that many files."""
-    count = int(os.environ.get("DAGKIT_KNOWN_FILES", "5000"))
+    count = int(os.environ.get("DAGKIT_KNOWN_FILES", "2000"))
     bucket = fsspec.filesystem("memory")
 
     def add(first: int, files: int) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from dagkit import Config, Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
 from dagkit.api.application import StreamingApplication
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, PartWriter
 from tests.operators.driver_kills import kill_once

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_in, columns_of, messages_in
-from dagkit_operators.kafka.faults import TransactionFenced
+from dagkit.errors import RunFailure
+from dagkit_operators.kafka.messages import OpenEntry, Outgoing, columns_in, columns_of, messages_in
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.kafka.transactions import TransactionalTopic
 from tests.services.broker import QUIET
@@ -100,7 +100,7 @@ def test_a_transaction_that_is_open_for_too_long_is_reported_and_written_once_by
     topic, at = kafka.topic(), {**QUIET, "bootstrap.servers": kafka.address}
     entry = staged_now([Outgoing(None, b"1")])
     slow = prepared(topic, {**at, "transaction.timeout.ms": 1000})
-    with pytest.raises(TransactionFenced, match=r"was open for longer than transaction\.timeout\.ms=1000") as raised:
+    with pytest.raises(RunFailure, match=r"was open for longer than transaction\.timeout\.ms=1000") as raised:
         slow.apply(Slow(1, entry, Topics(at), Partition(topic, 0)))
     assert "set `transaction.timeout.ms`" in raised.value.help
     slow.close()

@@ -11,7 +11,8 @@ import pytest
 
 from dagkit import ApplicationFaults, OperatorContext, StatelessPartitioner, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
@@ -25,7 +26,6 @@ from dagkit_operators import (
     TumblingWindows,
 )
 from dagkit_operators.kafka import consumers, topics
-from dagkit_operators.kafka.faults import OffsetsRemoved
 from tests.engine.cast import Collect, Desk, Hurried, arrived, blocks_after_polls
 from tests.engine.poison_cast import die, killed, set_aside
 from tests.operators.kafka.topics_cast import login, transact
@@ -377,16 +377,19 @@ def test_a_topic_that_is_created_again_while_it_runs_is_not_taken_for_the_old_on
     next(None for _ in looks(alone) if alone.sent())
     kafka.delete(topic)
     filled(kafka, 3, name=topic)
-    with pytest.raises(OffsetsRemoved, match=f"{topic}/0 ends at offset 3, and was read up to 10 before"):
+    with pytest.raises(RunFailure, match=f"{topic}/0 ends at offset 3, and was read up to 10 before"):
         look_for_long(alone)
 
 
-def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka, tmp_path):
+def test_messages_that_parse_refuses_or_without_an_event_time_are_rejected_with_their_places(kafka, tmp_path):
     topic = kafka.topic()
-    kafka.produce(topic, [1, "x", 3])
-    loop = Desk(tmp_path, collected(kafka, topic, rejected=True)).run()
-    assert numbers(loop) == [1, 3]
-    assert arrived(loop, "refused") == [f"{topic}/0 1 x {topic}/0, offset 1"]
+    kafka.produce(topic, [5, "x", -1, 7])
+    reader = {"event_time": lambda value: None if value < 0 else value}
+    loop = Desk(tmp_path, collected(kafka, topic, rejected=True, reader=reader)).run()
+    assert (numbers(loop), reached(loop)) == ([5, 7], 7)
+    unfit, timeless = arrived(loop, "refused")
+    assert unfit == f"{topic}/0 1 x {topic}/0, offset 1"
+    assert timeless.startswith(f"{topic}/0 2 -1 ")
 
 
 def test_an_operator_that_fails_on_a_message_names_its_place(kafka, tmp_path):
@@ -459,17 +462,6 @@ def test_a_reader_reaches_the_latest_event_time(kafka, tmp_path, given, expected
     for second in (7, 12, 9):
         kafka.produce(topic, [second * 10], timestamp=second * 1000)
     assert reached(Desk(tmp_path, collected(kafka, topic, reader=given)).run()) == expected
-
-
-def test_a_message_without_an_event_time_is_rejected(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, [5, -1, 7])
-
-    reader = {"event_time": lambda value: None if value < 0 else value}
-    loop = Desk(tmp_path, collected(kafka, topic, rejected=True, reader=reader)).run()
-    assert (numbers(loop), reached(loop)) == ([5, 7], 7)
-    (place,) = arrived(loop, "refused")
-    assert place.startswith(f"{topic}/0 1 -1 ")
 
 
 @ENDLESS

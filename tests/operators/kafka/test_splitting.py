@@ -5,15 +5,15 @@ from itertools import groupby
 import pytest
 
 from dagkit import Until
-from dagkit.engine.history.backlogs import decisions
-from dagkit.engine.reports.run_events import Committed
+from dagkit.engine.record.backlogs import decisions
+from dagkit.engine.record.run_events import Committed
 from dagkit.ledger.audit.verify import verify
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock, check_every_split_of
 from dagkit_operators import KafkaReader, KafkaSplitter
 from dagkit_operators.kafka.messages import KafkaRange
 from tests.engine.cast import Collect, Desk, Hurried, arrived
-from tests.engine.changes.test_listeners import Roomy
+from tests.engine.parts.test_listeners import Roomy
 from tests.operators.kafka.topics_cast import transact
 from tests.operators.ways import chain
 

@@ -5,12 +5,12 @@ from contextlib import suppress
 import pytest
 
 from dagkit import OperatorContext, StatelessPartitioner
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, KafkaReader, KafkaSplitter, KafkaWriter, Map
 from dagkit_operators.kafka.client import confluent
 from dagkit_operators.kafka.topics import Topics, Unanswered
-from dagkit_operators.kafka.windows import last_window
+from dagkit_operators.kafka.transactions import last_window
 from tests.engine.cast import Collect, Desk, Digits, Hurried, Ranges, arrived
 from tests.operators.kafka.topics_cast import login
 from tests.operators.ways import placed, refused, when

@@ -77,11 +77,8 @@ def test_key_and_value_are_set_and_of_records_the_value_is_aggregated():
             assert alike(Aggregate(key=key, of=of), items)["aggregates"] == [("east", 1), ("north", 7)]
 
 
-def test_a_mean_is_a_number_and_a_text():
+def test_a_mean_is_a_number_and_a_text_and_an_unknown_function_a_fault():
     assert (Mean(3, 2).value, float(Mean(3, 2)), str(Mean(3, 2))) == (1.5, 1.5, "1.5")
-
-
-def test_an_unknown_function_is_a_fault():
     assert "function" in Aggregate(function="median").faults[0].path
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dagkit.engine.history.row_history import row_history
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import row_history
 from dagkit.ledger import Ledger
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Deduplicate, Sample

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Batch, Config, Dag
-from dagkit.launching import Machine, launch
+from dagkit import Batch
 from dagkit.testing import Alone
-from dagkit_operators import Deduplicate, Items, PartWriter, Record
+from dagkit_operators import Deduplicate, Items, Record
 from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.ways import Named, alike, chain, in_partitions
 
@@ -69,6 +68,7 @@ def test_memory_is_bounded_within_a_window_too():
             assert len(alone.operator.last_seen) <= 16 + 16 // 8
     assert len(alone.operator.last_seen) == 16
     assert alone.metrics["keys_forgotten"] == 1000 - 16
+    assert len(Alone(Deduplicate()).operator.process_batch(Batch.of([]))) == 0
 
 
 def test_a_key_is_forgotten_after_so_many_windows_without_it():
@@ -87,30 +87,3 @@ def test_known_keys_move_when_the_number_of_partitions_changes(tmp_path):
         draw = chain(Items=Items(items=tuple(letters)), Once=Deduplicate[str](), collect=Collect())
         loop = Desk(tmp_path, draw, conf=in_partitions(Once=partitions)).run()
         assert sorted(arrived(loop)) == sorted(set(letters))
-
-
-def test_an_empty_batch_stays_empty():
-    assert len(Alone(Deduplicate()).operator.process_batch(Batch.of([]))) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("horizon", "left_out", "warnings"),
-    [
-        ({"most_keys": 2}, {"Once": {"keys_over_limit": 1}}, 1),
-        ({"most_keys": 3}, {}, 0),
-        ({"most_windows": 1}, {}, 0),
-    ],
-    ids=["more keys than the limit", "as many keys", "a horizon that was chosen"],
-)
-def test_a_launch_warns_if_duplicates_may_be_passed_on_because_of_the_limit(
-    horizon, left_out, warnings, tmp_path, caplog
-):
-    def draw(dag: Dag, conf: Config) -> None:
-        once = dag.add_operator("Once", Deduplicate(**horizon))
-        writer = PartWriter(file_path=tmp_path / "out", format=str)
-        dag.add_operator("Items", Items[int](items=(1, 2, 3))) >> once >> dag.add_operator("Writer", writer)
-
-    launched = launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
-    assert launched.status.left_out == left_out
-    assert caplog.text.count("keys were forgotten, since more than most_keys occurred") == warnings

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.engine.worker.instances import StateUnwritable
+from dagkit.errors import RunFailure
 from dagkit.testing import Alone
 from dagkit_operators import Join, LeftJoin, OuterJoin, Record
 
@@ -111,7 +111,7 @@ def test_keys_are_fields_or_functions():
     with join.window():
         join.send_batch([Person("Ann", "ROME"), Person("Bob", "OSLO")], to="left")
         join.send("Rome", to="right")
-        with pytest.raises(StateUnwritable, match=r"holds .*Person.* cannot be saved"):
+        with pytest.raises(RunFailure, match=r"holds .*Person.* cannot be saved"):
             assert join.state
     assert join.sent() == [(Person("Ann", "ROME"), "Rome")]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.compiler import compile_application
-from dagkit.engine.history.row_history import refuse_unbalanced
+from dagkit.engine.record.history import refuse_unbalanced
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit_operators import Aggregate, Branch, Deduplicate, Items, Join, Map, Mean, PartWriter, Sample

@@ -43,15 +43,12 @@ def test_the_share_is_about_the_fraction(fraction, of):
     assert abs(count - 20_000 * fraction) <= 4 * (20_000 * fraction * (1 - fraction)) ** 0.5
 
 
-def test_items_with_equal_keys_share_their_fate():
+def test_items_with_equal_keys_share_their_fate_and_another_seed_chooses_others():
     items = [(number % 50, number) for number in range(500)]
     kept = sampled(Sample(fraction=0.5, key=lambda pair: pair[0]), items, batch=True)
     keys = {key for key, _ in kept}
     assert 0 < len(keys) < 50
     assert kept == [item for item in items if item[0] in keys]
-
-
-def test_another_seed_chooses_others():
     items = list(range(100))
     assert sampled(Sample(fraction=0.5, seed=1), items, batch=True) != sampled(Sample(fraction=0.5), items, batch=True)
 
@@ -68,10 +65,7 @@ def test_every_nth_item_is_kept_over_batches_and_restarts(batches, every, restar
     assert kept == list(range(at))[::every]
 
 
-@pytest.mark.parametrize("given", [{}, {"fraction": 0.5, "every": 2}])
-def test_it_needs_one_of_both(given):
-    assert [fault.message for fault in Sample(**given).faults] == ["it needs a fraction, or every, and not both"]
-
-
-def test_a_fraction_lies_between_none_and_all():
+def test_it_needs_a_fraction_or_every_and_a_fraction_lies_between_none_and_all():
+    for told in ({}, {"fraction": 0.5, "every": 2}):
+        assert [fault.message for fault in Sample(**told).faults] == ["it needs a fraction, or every, and not both"]
     assert [fault.path for fault in Sample(fraction=1.5).faults] == ["fraction"]

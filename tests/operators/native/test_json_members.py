@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dagkit_operators.native import json_members
 from dagkit_operators.native.compiled import JSON_LIBRARY, JSON_SOURCE, members_in
-from dagkit_operators.native.json_members import columns_of, others_of
+from dagkit_operators.native.json_members import MemberNames, columns_of, others_of
 from hatch_build import MISSING, can_compile, compile_library
 
 pytestmark = pytest.mark.skipif(not can_compile(), reason=MISSING)
@@ -165,7 +165,7 @@ def test_no_byte_behind_the_end_is_read(rows, cut):
     held = np.frombuffer((ctypes.c_char * len(text)).from_address(base + mmap.PAGESIZE - len(text)), np.uint8)
     here, there = columns_of(held, len(rows), SCHEMA), columns_of(np.frombuffer(text, np.uint8), len(rows), SCHEMA)
     assert (here is None) == (there is None)
-    assert (others_of(held, "ab") is None) == (others_of(np.frombuffer(text, np.uint8), "ab") is None)
+    assert (others_of(held, WITHIN) is None) == (others_of(np.frombuffer(text, np.uint8), WITHIN) is None)
 
 
 def test_only_what_was_compiled_of_this_very_text_is_used(tmp_path):
@@ -183,8 +183,30 @@ def test_members_without_a_column_are_counted_as_a_parser_finds_them(rows, space
     """Also by Python, if names have escapes."""
     text = "".join(json.dumps(row, separators=(" , ", " : ") if spaced else (",", ":")) + "\n" for row in rows)
     names = [name for row in rows for name, value in row.items() if value is not None and name not in ("a", "b")]
-    others = others_of(np.frombuffer(text.encode(), np.uint8), ["a", "b"])
+    others = others_of(np.frombuffer(text.encode(), np.uint8), MemberNames(frozenset("ab")))
     if others is None:
         assert any("\n" in name for row in rows for name in row)
     else:
         assert others == (len(names), [*dict.fromkeys(names)][:8])
+
+
+INNERMOST = MemberNames(frozenset(), path="a.a.")
+WITHIN = MemberNames(frozenset("ab"), {"a": MemberNames(frozenset("a"), {"a": INNERMOST}, "a.")})
+VALUES_WITHIN = st.recursive(
+    st.none() | st.integers() | st.text(",}]", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(
+    st.lists(st.dictionaries(st.text("ab", max_size=2), VALUES_WITHIN, max_size=3), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_members_within_members_are_counted_as_a_walk_through_the_objects_finds_them(rows, spaced):
+    text = "".join(json.dumps(row, separators=(" , ", " : ") if spaced else (",", ":")) + "\n" for row in rows)
+    found: list[str] = []
+    WITHIN.add_others(rows, found)
+    others = others_of(np.frombuffer(text.encode(), np.uint8), WITHIN)
+    assert others is not None
+    assert (others.values, {*others.names}) == (len(found), {*found})

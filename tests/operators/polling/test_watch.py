@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.ranges import Deferred
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit.testing.crashes import CrashAfter
@@ -54,14 +54,11 @@ def watched(feed: Feed, *, minutes: int = 1, **given: Any) -> list[list[Any]]:
     return sent
 
 
-def test_each_output_is_sent_once_and_those_with_one_key_are_one():
+def test_each_output_is_sent_once_or_again_where_asked_and_those_with_one_key_are_one():
     assert watched(Feed(["a", "b"], ["b", "c", "c"], [], ["a", "d"])) == [["a", "b"], ["c"], [], ["d"]]
     polls = [{"id": 1, "n": 1}], [{"id": 1, "n": 2}, {"id": 2, "n": 3}]
     assert watched(Feed(*polls), key="id") == [polls[0], polls[1][1:]]
     assert watched(Feed(*polls)) == [polls[0], polls[1]]
-
-
-def test_an_output_that_was_gone_is_sent_again_where_asked():
     polls = ["a", "b"], ["b", "c"], ["a", "c"]
     assert watched(Feed(*polls)) == [["a", "b"], ["c"], []]
     assert watched(Feed(*polls), forgets_gone=True) == [["a", "b"], ["c"], ["a"]]
@@ -88,8 +85,9 @@ def test_the_polls_of_an_element_end(until, polls):
     assert len(watched(Feed(["a"], ["b"], [], [], []), until=until)) == polls
 
 
-def test_the_function_may_say_that_nothing_more_will_come():
-    assert watched(Feed(["a"], Polled(["b"], is_complete=True), ["c"])) == [["a"], ["b"]]
+def test_the_function_may_say_that_nothing_more_will_come_and_be_given_without_its_name():
+    assert watched(feed := Feed(["a"], Polled(["b"], is_complete=True), ["c"])) == [["a"], ["b"]]
+    assert Watch(feed).function is feed
 
 
 def test_a_poll_without_news_makes_no_progress():
@@ -148,7 +146,7 @@ def test_launches_send_what_is_new_since_the_last_one(tmp_path, partitions):
     assert [fault for fault in desk.faults() if "inf) is pending" not in str(fault)] == []
 
 
-@pytest.mark.gate(17)
+@pytest.mark.gate(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)
@@ -241,8 +239,3 @@ def test_the_watermark_is_that_of_the_slowest_element(tmp_path, given):
 
     loop = desk_of(tmp_path, draw).run()
     assert loop.checkpoint.event_times.sent["collect"] == START + timedelta(minutes=5)
-
-
-def test_the_function_may_be_given_without_its_name():
-    feed = Feed(["a"])
-    assert Watch(feed).function is feed

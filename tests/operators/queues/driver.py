@@ -5,7 +5,7 @@ import sys
 from pydantic import SecretStr
 
 from apps.message_ingest.app import MessageIngest
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 
 

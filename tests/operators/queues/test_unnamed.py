@@ -1,6 +1,6 @@
 """Messages without an ID: equal ones are different messages, and one that is delivered again is recognised."""
 
-from dagkit_operators.queues.unnamed import UnnamedMessages
+from dagkit_operators.queues.queue_message import UnnamedMessages
 
 
 def nowhere(name):

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import fs as pa_fs
 
 from dagkit import Block, Dag, Until
-from dagkit.engine.reports.run_events import Measured, RunEvent
+from dagkit.engine.record.run_events import Measured, RunEvent
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import (
     FileSliceReader,
@@ -26,7 +26,7 @@ from dagkit_operators import (
     RecordReader,
 )
 from tests.engine.cast import Desk, Hurried, some_lines
-from tests.engine.changes.test_listeners import Roomy
+from tests.engine.parts.test_listeners import Roomy
 from tests.operators.reading.cast import blocks_of, read, values, written
 
 LINES = [f"{1 + n % 28:02}/{1 + n % 12:02}/2014,{n:05},".ljust(122, "abcdefghij"[n % 10]) for n in range(1000)]
@@ -158,7 +158,6 @@ def test_fixed_width_records(record_files):
 
 
 def test_missing_record_length():
-    """FSRecordReaderTest.testMissingRecordLength."""
     (fault,) = RecordReader(mode="fixed_width_record").faults
     assert fault.message.startswith("mode is 'fixed_width_record', and record_length is not set; set it to the bytes")
 

@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.changes.requests import GiveUp, Retry, reply_to
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.history.work_history import listed_work
-from dagkit.engine.points import Point
+from dagkit.engine.parts.requests import GiveUp, Retry, reply_to
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.work_history import listed_work
 from dagkit.errors import InputUnreadable
-from dagkit.testing import FakeClock
+from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (
     CsvReader,
+    FileChanged,
+    FileSplitterBase,
     FileSplitterInput,
     Items,
     LineReader,
@@ -26,7 +28,7 @@ from dagkit_operators import (
     ReadFiles,
     RecordWriter,
 )
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import is_bad_file
 from tests.engine.cast import Collect, Desk, Hurried, arrived, chain, on_both
 from tests.engine.poison_cast import aside, ask_of
 from tests.operators.filesystem.test_access import without_rights
@@ -108,32 +110,22 @@ def test_by_default_a_bad_file_stops_the_run(tmp_path):
 
 
 @on_both
-def test_a_bad_file_is_set_aside_once_wherever_the_driver_is_killed(backend, tmp_path):
+@pytest.mark.parametrize(
+    ("is_retried", "content", "read"),
+    [(False, DAMAGED, []), (True, DAMAGED, []), (True, ZIPPED, ["7", "8", "9"])],
+    ids=["found", "damaged when it is retried", "undamaged again"],
+)
+def test_a_bad_file_is_set_aside_or_read_once_wherever_the_driver_is_killed(
+    is_retried, content, read, backend, tmp_path
+):
     desk = lines(tmp_path, backend=backend)
+    if is_retried:
+        desk.run()
+        put(tmp_path, "b.gz", content)
+        ask_of(desk, Retry(by="ada"))
     assert desk.crash(*PLACES) >= 3
-    assert values(desk.run()) == ["1", "2", "3", "4"]
-    assert (places(desk), desk.faults()) == ([("b.gz", 0, len(DAMAGED))], [])
-
-
-@on_both
-def test_a_file_that_is_undamaged_again_is_read_once_by_a_retry_wherever_the_driver_is_killed(backend, tmp_path):
-    desk = lines(tmp_path, backend=backend)
-    desk.run()
-    put(tmp_path, "b.gz", ZIPPED)
-    ask_of(desk, Retry(by="ada"))
-    assert desk.crash(*PLACES) >= 3
-    assert values(desk.run()) == ["1", "2", "3", "4", "7", "8", "9"]
-    assert (places(desk), desk.faults()) == ([], [])
-
-
-@on_both
-def test_a_file_that_is_still_damaged_is_set_aside_again_by_a_retry(backend, tmp_path):
-    desk = lines(tmp_path, backend=backend)
-    desk.run()
-    ask_of(desk, Retry(by="ada"))
-    assert desk.crash(*PLACES) >= 3
-    assert values(desk.run()) == ["1", "2", "3", "4"]
-    assert (places(desk), desk.faults()) == ([("b.gz", 0, len(DAMAGED))], [])
+    assert values(desk.run()) == ["1", "2", "3", "4", *read]
+    assert (places(desk), desk.faults()) == ([] if read else [("b.gz", 0, len(DAMAGED))], [])
 
 
 def test_a_file_that_was_replaced_is_read_by_itself_and_a_retry_is_refused(tmp_path, caplog):
@@ -235,3 +227,65 @@ def test_a_file_that_may_not_be_read_is_bad_and_one_behind_a_lost_connection_is_
     error = InputUnreadable("cannot read a: it is so")
     error.__cause__ = cause
     assert is_bad_file(error) is is_of_the_file
+
+
+REPLACED = pytest.mark.parametrize("content", [b"5\n6\n7\n8\n", b"5\n6\n7\n8\n9\n"], ids=["as long", "longer"])
+
+
+def replaced(home: Path, content: bytes, on_bad_file: str) -> Desk:
+    """An application that has read half of a file, when another one takes its name."""
+    put(home, "a", b"1\n2\n3\n4\n")
+    splitter = FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=4, blocks_threshold=1)
+    draw = chain(splitter=splitter, reader=LineReader(on_bad_file=on_bad_file), collect=Values())
+    desk = Desk(home, draw, clock=FakeClock())
+    assert values(desk.run(windows=1)) == ["1", "2"]
+    put(home, "a", content, seconds=1_000_000_001)
+    return desk
+
+
+@REPLACED
+def test_the_rest_of_a_file_that_was_replaced_is_set_aside_and_the_new_one_is_read_whole(content, tmp_path):
+    desk = replaced(tmp_path, content, "quarantine")
+    assert values(desk.run()) == sorted(["1", "2", *content.decode().split()])
+    (work,) = [work for work in listed_work(desk.ledger()) if work.state == "set aside"]
+    assert "in/a is another file than the one that was split" in work.reason
+    assert (places(desk), desk.faults()) == ([("a", 4, 8)], [])
+
+
+@REPLACED
+def test_a_file_that_was_replaced_stops_the_run_until_its_rest_is_given_up(content, tmp_path):
+    desk = replaced(tmp_path, content, "stop")
+    with pytest.raises(OperatorFailed, match="in/a is another file than the one that was split"):
+        desk.run()
+    ask_of(desk, GiveUp(by="ada"))
+    assert values(desk.run()) == sorted(["1", "2", *content.decode().split()])
+    assert desk.faults() == []
+
+
+def test_a_file_that_only_grew_is_read_to_its_old_end_and_again_as_a_whole(tmp_path):
+    desk = replaced(tmp_path, b"1\n2\n3\n4\n5\n", "stop")
+    assert values(desk.run()) == sorted("1234" + "12345")
+
+
+def test_a_file_that_was_replaced_before_any_of_it_was_read_is_read_once_when_it_is_found(tmp_path, caplog):
+    desk = lines(tmp_path)
+    assert desk.crash(CrashAfter(Point.PLANNED)) == 1
+    put(tmp_path, "a.txt", b"5\n6\n7\n", seconds=1_000_000_001)
+    assert values(desk.run()) == ["3", "4", "5", "6", "7"]
+    assert "in/a.txt was replaced before it was read; it is read when it is found again" in caplog.text
+    assert desk.faults() == []
+
+
+@pytest.mark.parametrize("draw", [ReadFiles, FileSplitterBase], ids=["read", "divided"])
+def test_a_replaced_file_that_match_files_found_is_not_read_instead(draw, tmp_path):
+    path = put(tmp_path, "a", b"1\n2\n")
+    matching = Alone(MatchFiles())
+    matching.work(str(path))
+    (found,) = matching.sent()
+    found = replace(found, is_found_again=False)
+    reader, divider = Alone(ReadFiles() if draw is ReadFiles else LineReader()), Alone(FileSplitterBase())
+    divider.work(found)
+    (element,) = [found] if draw is ReadFiles else divider.sent()
+    put(tmp_path, "a", b"5\n6\n7\n", seconds=1_000_000_001)
+    with pytest.raises(FileChanged, match="is another file"):
+        reader.work(element)

@@ -146,11 +146,8 @@ def test_a_file_that_was_rewritten_is_warned_of_and_read_as_it_is(tmp_path, capl
     assert caplog.messages == [f"{path} was changed after it was split; its block 0 is read as it is now"]
 
 
-def test_a_block_without_an_end_is_read_to_where_the_file_ends_now(tmp_path):
+def test_a_block_without_an_end_is_read_to_where_the_file_ends_now_and_files_behind_urls_too(tmp_path):
     assert read(LineReader(), Block(0, str(written(tmp_path, b"a\nb\n")), 2, OFFSET_INFINITY)) == ["b"]
-
-
-def test_files_behind_urls_are_read_too(tmp_path):
     fsspec.filesystem("memory").pipe_file("/reading/file", b"a\nb\nccc\n")
     for url in (written(tmp_path, b"a\nb\nccc\n").as_uri(), "memory://reading/file"):
         assert read(LineReader(), *(Block(n, url, 3 * n, 3 * n + 3) for n in range(2))) == ["a", "b", "ccc"]
@@ -194,10 +191,9 @@ def _stats(blocks: int) -> BatchedOperatorStats:
 @pytest.mark.parametrize(
     ("reader", "count"),
     [
-        pytest.param(LineReader(), 4, id="as many as there are cores"),
-        pytest.param(LineReader(policy="apex"), 8, id="as many as Malhar would"),
-        pytest.param(LineReader(policy="apex", max_readers=6), 6, id="no more than max_readers"),
-        pytest.param(LineReader(max_readers=3), 3, id="no more than max_readers by drain"),
+        (LineReader(), 4),  # as many as there are cores
+        (LineReader(policy="apex"), 8),  # as many as Malhar would
+        *((LineReader(policy="apex", max_readers=6), 6), (LineReader(max_readers=3), 3)),
     ],
 )
 def test_a_reader_follows_its_backlog(reader, count):
@@ -227,27 +223,20 @@ def test_how_many_readers_there_are_at_first(properties, count):
     assert len(reader.define_partitions([Partition(reader)], PartitioningContext())) == count
 
 
-def test_a_reader_that_collects_no_statistics_stays_as_it_is():
+def test_a_reader_that_collects_no_statistics_stays_as_it_is_and_bounds_that_cross_are_reported():
     assert LineReader(collect_stats=False, min_readers=3).process_stats(_stats(1000)) == Response()
-
-
-def test_bounds_that_cross_are_reported():
     (fault,) = LineReader(min_readers=3, max_readers=2).faults
     assert fault.message == "min_readers 3 is greater than max_readers 2"
 
 
 # ---- small files, which are read at once
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "no returns": {"keep_returns": False},
-    "another delimiter": {"delimiter": "ab"},
-    "no bytes that are no text": {"undecodable": "reject"},
-    "no mark": {"skip_byte_order_mark": True},
-}
+OPTIONS: list[dict[str, Any]] = [
+    *({}, {"keep_returns": False}, {"delimiter": "ab"}, {"undecodable": "reject"}, {"skip_byte_order_mark": True})
+]
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @given(content=st.text("ab\r\n\ufeffé").map(str.encode) | st.binary())
 def test_the_records_are_those_of_a_claimed_file(options, content, tmp_path_factory):
     """With their positions, what is rejected and counted, and the blocks that follow them."""
@@ -290,21 +279,18 @@ def test_a_file_that_differs_from_what_was_found_is_not_read_at_once(change, pat
 CONTENT = {"length": 4, "modified_millis": 0, "compression": "gzip", "file_length": 4}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"start": 2}, {"end": 2, "last": False}, {"facts": CONTENT}, {"facts": None}],
-    ids=["its end", "its beginning", "content of a compressed file", "of unknown length"],
-)
-def test_a_part_of_a_file_is_not_read_at_once(changes, path):
-    assert not is_read_at_once(replace(*blocks_of(path), **changes), LineReader())
+NOT_AT_ONCE = [
+    *({"skip_header_lines": 1}, {"escape": "\\"}, {"collapse_line_ends": True}, {"encoding": "utf-16"}),
+    {"longest_line": 3},
+]
 
 
-@pytest.mark.parametrize("name", ["file", "file.gz"])
-def test_a_compressed_file_is_not_read_at_once(name, tmp_path):
-    assert not is_read_at_once(block_of(tmp_path, gzip.compress(b"a\nb\n"), name), LineReader())
-
-
-def test_a_large_file_is_not_read_at_once(tmp_path):
+def test_a_part_of_a_file_and_one_that_is_compressed_or_large_are_not_read_at_once(path, tmp_path):
+    (block,) = blocks_of(path)
+    for changes in ({"start": 2}, {"end": 2, "last": False}, {"facts": CONTENT}, {"facts": None}):
+        assert not is_read_at_once(replace(block, **changes), LineReader()), changes
+    for name in ("file", "file.gz"):
+        assert not is_read_at_once(block_of(tmp_path, gzip.compress(b"a\nb\n"), name), LineReader())
     for content, is_small in [(b"a\n" * (MOST_WHOLE // 2), True), (b"a\n" * (MOST_WHOLE // 2) + b"b", False)]:
         assert is_read_at_once(block_of(tmp_path, content), LineReader()) == is_small
 

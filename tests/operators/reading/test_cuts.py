@@ -62,7 +62,7 @@ def test_every_file_of_few_bytes_survives_any_cut(parts, delimiter, escape):
     survives_any_cut(joined(parts, 3 if len(parts) < 4 else 2), delimiter, escape)
 
 
-@pytest.mark.gate(3)
+@pytest.mark.trial
 @pytest.mark.slow
 @kinds
 def test_every_file_of_some_bytes_survives_any_cut(parts, delimiter, escape):
@@ -85,7 +85,7 @@ def test_just_the_delimiters_that_overlap_themselves_are_refused(delimiter):
         assert delimiter_of(delimiter) == delimiter
 
 
-@pytest.mark.gate(1)
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("length", range(1, 6))
 def test_every_delimiter_of_up_to_five_bytes_survives_any_cut_of_any_file(length):
@@ -121,7 +121,7 @@ def test_every_small_file_gives_the_same_records_after_any_cut(alphabet, propert
     reads_the_same_after_any_cut(alphabet, 3, properties)
 
 
-@pytest.mark.gate(2)
+@pytest.mark.trial
 @pytest.mark.slow
 @readers
 def test_every_file_gives_the_same_records_after_any_cut(alphabet, properties):

@@ -13,7 +13,7 @@ from dagkit import Block
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import LineReader, LineReaderContext, TailFiles
-from dagkit_operators.contexts.encodings import TextUndecodable
+from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, blocks_of, read, written
 from tests.operators.reading_text import SIZES, edges_of, records
 
@@ -122,13 +122,10 @@ def test_many_files_of_many_lengths(tmp_path):
     assert [line.encode() for line in found] == [line for length in lengths for line in numbered(length)[2:]]
 
 
-def test_lines_keep_their_ends_for_who_writes_them_again():
+def test_lines_keep_their_ends_for_who_writes_them_again_and_without_returns_stay_columnar():
     for text in (ended(TEN, b"\n"), ended(TEN, b"\r\n"), b"a\nbb\nc"):
         (column,) = columns(LineReader(), text)
         assert bytes(column.content) == (text if text.endswith(b"\n") else text + b"\n")
-
-
-def test_lines_that_lost_their_returns_are_columnar_all_the_same():
     (column,) = columns(LineReader(keep_returns=False), b"a\r\nb\nc\r\nd")
     assert bytes(column.content) == b"a\nb\nc\nd\n"
     assert column.base is None, "they stand elsewhere than in their file"
@@ -136,9 +133,8 @@ def test_lines_that_lost_their_returns_are_columnar_all_the_same():
 
 def columns(reader: LineReader, text: bytes) -> Iterator[Any]:
     block = Block(0, "", 0, len(text))
-    for batch in reader.reader_context.batches(
-        io.BytesIO(text), block, reader.tracker(block, OffsetRange(0, len(text)))
-    ):
+    tracker = reader.tracker(block, OffsetRange(0, len(text)))
+    for batch in reader.reader_context.batches(io.BytesIO(text), block, tracker):
         yield batch.column("value")
 
 
@@ -149,13 +145,6 @@ def test_progress_is_reported_record_by_record(tmp_path):
     told = [tracker.current_progress().fraction_completed for _ in reader.process(block, tracker)]
     assert told == [number / 10 for number in range(10)]
     assert tracker.current_progress().fraction_completed == 1.0
-
-
-def test_two_that_read_one_file_do_not_disturb_each_other():
-    text = ended(HUNDRED, b"\n")
-    one, other = (columns(LineReader(chunk_size=10), text) for _ in range(2))
-    for mine, theirs in zip(one, other, strict=True):
-        assert mine.values() == theirs.values()
 
 
 WITHIN = "cannot be read from the middle of a file"
@@ -235,13 +224,7 @@ def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark, tmp_
     ("properties", "content", "values", "start", "reason"),
     [
         ({"encoding": "utf-16-le"}, b"a\0\n\0b", ["a"], 4, "utf-16-le: byte 0 of it, 0x62: truncated data"),
-        (
-            {"undecodable": "reject"},
-            BROKEN,
-            ["ok", "also ok"],
-            3,
-            "utf-8: byte 1 of it, 0xe9: invalid continuation byte",
-        ),
+        ({"undecodable": "reject"}, BROKEN, ["ok", "also ok"], 3, "utf-8: byte 1 of it, 0xe9: invalid continuation"),
     ],
     ids=["since its bytes cannot be kept", "on request"],
 )
@@ -279,5 +262,5 @@ def test_undecodable_bytes_are_kept_by_default_and_fail_the_run_on_request(tmp_p
     block = block_of(tmp_path, BROKEN)
     values = read(LineReader(), block)
     assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
-    with pytest.raises(TextUndecodable, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
+    with pytest.raises(BadFile, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
         read(LineReader(undecodable="fail"), block)

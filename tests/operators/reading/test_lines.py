@@ -8,11 +8,10 @@ import pytest
 
 from dagkit import Lines
 from dagkit_operators import JsonLinesReader, LineReader, value
-from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.encodings import TextUndecodable
+from dagkit_operators.contexts.chunk import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, Chunk, in_portions
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks, delimiter_of
-from dagkit_operators.contexts.portions import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
+from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, read
 
 
@@ -107,14 +106,12 @@ def test_quick_lines_are_claimed_as_they_were_read(seconds):
     assert portions_of([seconds] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]
 
 
-def test_slow_lines_are_claimed_few_at_a_time():
+def test_the_slower_lines_are_the_fewer_are_claimed_at_a_time():
     sizes = portions_of([CLAIM_SECONDS / 10] * 1000)
     assert sizes[0] == FIRST_CLAIM
     assert set(sizes[1:-1]) <= {9, 10}
-
-
-def test_of_lines_that_take_longer_than_a_claim_each_is_claimed_by_itself():
     assert portions_of([1.0] * 200) == [FIRST_CLAIM, *[1] * (200 - FIRST_CLAIM)]
+    assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5
 
 
 def test_lines_that_get_a_hundred_times_slower_keep_one_claim_from_its_end_for_half_a_second():
@@ -130,17 +127,13 @@ def test_lines_that_get_quicker_are_claimed_more_and_more_at_a_time():
     assert max(sizes) == pytest.approx(CLAIM_SECONDS / QUICK_SECONDS / 2, abs=1)
 
 
-def test_what_took_one_slow_claim_is_soon_forgotten():
-    assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_a_file_of_wider_units_is_not_read_as_utf_8(encoding, tmp_path):
     """Its lines would have NULs between their characters."""
     for end in ("\n", "\n" * 50_000):
         block = block_of(tmp_path, f"one{end}".encode(encoding))
         for reader in (LineReader(), LineReader(undecodable="reject"), JsonLinesReader()):
-            with pytest.raises(TextUndecodable, match=f"it begins with the byte order mark of {encoding}"):
+            with pytest.raises(BadFile, match=f"it begins with the byte order mark of {encoding}"):
                 read(reader, block)
         assert read(LineReader(encoding=encoding), block)[0] == "one"
 

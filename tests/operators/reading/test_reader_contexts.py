@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dagkit import Batch, Block, Config, Dag, OutputPort
-from dagkit.errors import ApplicationFaults
+from dagkit.errors import ApplicationFaults, RunFailure
 from dagkit.testing import Alone, Rehearsal, check_every_split_of
 from dagkit_operators import (
     BlockReader,
@@ -16,10 +16,7 @@ from dagkit_operators import (
     FixedBytesReaderContext,
     FixedLengthReader,
     FSSliceReader,
-    Items,
     LineReader,
-    MatchFiles,
-    PartWriter,
     ReadFiles,
     Record,
     RecordReader,
@@ -29,15 +26,8 @@ from dagkit_operators import (
 )
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
-from dagkit_operators.contexts.record_by_record import (
-    BlockIndivisible,
-    Entity,
-    EntityEmpty,
-    EntityOverlong,
-    RecordByRecordContext,
-)
+from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
 from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.reading.conversion import LineRejected
 from tests.operators.reading.cast import block_of, blocks_of, found, read, written
 
 
@@ -84,10 +74,12 @@ def test_a_context_of_ten_lines_survives_every_split(most, tmp_path, monkeypatch
     assert proven.granted
 
 
-def test_a_context_that_finds_its_records_survives_every_cut(tmp_path):
+def test_a_context_that_finds_its_records_survives_every_cut_of_blocks_and_of_files_that_were_found(tmp_path):
     content = b">a>bcd>>e"
     proven = check_every_split_of(Reads(reader_context=Marked()), block_of(tmp_path, content))
     assert (proven.records, proven.cuts) == (4, len(content) - 1)
+    path = written(tmp_path, b"1:a,2:bc,3:def,")
+    assert check_every_split_of(ReadFiles(reader_context=Netstrings(), part_size=2), found(path)).records == 3
 
 
 def test_records_keep_their_positions(tmp_path):
@@ -103,16 +95,16 @@ class Endless(Netstrings):
 
 
 def test_a_record_that_uses_no_bytes_or_too_many_is_an_error_that_names_the_context(tmp_path):
-    with pytest.raises(EntityEmpty, match=r"file, byte 0: Endless\.next returned an entity that used 0 bytes"):
+    with pytest.raises(RunFailure, match=r"file, byte 0: Endless\.next returned an entity that used 0 bytes"):
         read(Reads(reader_context=Endless()), block_of(tmp_path, b"x"))
-    with pytest.raises(EntityOverlong, match=r"byte 4: Netstrings\.next .* used 7 bytes, and only 5 are left"):
+    with pytest.raises(RunFailure, match=r"byte 4: Netstrings\.next .* used 7 bytes, and only 5 are left"):
         read(Reads(), block_of(tmp_path, b"1:a,4:bc,"))
 
 
 def test_a_block_in_which_no_record_can_be_found_is_refused(tmp_path):
     first, second = blocks_of(written(tmp_path, b"1:a,1:b,1:c,"), 8)
     assert read(Reads(), first) == [b"a", b"b"]
-    with pytest.raises(BlockIndivisible, match="byte 8: a block begins here, and Netstrings finds no records"):
+    with pytest.raises(RunFailure, match="byte 8: a block begins here, and Netstrings finds no records"):
         read(Reads(), second)
 
 
@@ -124,11 +116,6 @@ class Found(Marked):
 def test_a_record_may_end_in_the_next_block_of_a_context_that_finds_its_first_record(context, tmp_path):
     blocks = blocks_of(written(tmp_path, b">a>bcd>e"), 4)
     assert read(Reads(reader_context=context), *blocks) == [b"a", b"bcd", b"e"]
-
-
-def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path):
-    path = written(tmp_path, b"1:a,2:bc,3:def,")
-    assert check_every_split_of(ReadFiles(reader_context=Netstrings(), part_size=2), found(path)).records == 3
 
 
 class Notes(LineReader):
@@ -194,7 +181,7 @@ def test_lines_are_converted_dropped_and_rejected(tmp_path):
     (rejected,) = reader.sent("rejected")
     assert (rejected.path, rejected.start, rejected.text) == (block.path, 6, "x")
     assert reader.metrics["records_dropped"] == 1
-    with pytest.raises(LineRejected, match="the line at byte 6 is rejected: invalid literal"):
+    with pytest.raises(RunFailure, match="the line at byte 6 is rejected: invalid literal"):
         read(Alone(Numbers(), connected=["messages"]), block)
 
 
@@ -263,19 +250,16 @@ def test_what_a_context_rejects_goes_the_same_way(tmp_path):
     reader = Alone(operator)
     reader.work(block)
     assert reader.sent("rejected") == [Rejected(block.path, 0, "abc", "it is none")]
-    with pytest.raises(LineRejected, match="it is none"):
+    with pytest.raises(RunFailure, match="it is none"):
         Alone(operator, connected=["messages"]).work(block)
 
 
-def test_a_property_of_lines_is_one_property_wherever_it_is_set():
+def test_a_property_of_lines_is_one_property_and_two_values_or_one_that_the_context_would_ignore_are_a_fault():
     here, there = LineReader(delimiter=";"), LineReader(reader_context=ReadAheadLineReaderContext(delimiter=";"))
     assert (here.delimiter, here.reader_context.delimiter) == (there.delimiter, there.reader_context.delimiter)
     assert here.delimiter == ";"
     again = here.configured({"delimiter": "|"})
     assert (again.delimiter, again.reader_context.delimiter) == ("|", "|")
-
-
-def test_two_values_for_one_property_or_one_that_the_context_would_ignore_are_a_fault():
     (fault,) = LineReader(delimiter=";", reader_context=ReadAheadLineReaderContext(delimiter="|")).faults
     both = "delimiter is ';', and reader_context.delimiter is '|'"
     assert fault.message == f"{both}: they are one property, so set delimiter alone"
@@ -370,17 +354,6 @@ def test_a_property_of_a_context_is_set_by_configuration(reader, properties, out
 def test_contexts_that_do_not_fit_do_not_compile(reader, properties, fault, tmp_path):
     with pytest.raises(ApplicationFaults, match=fault):
         run(tmp_path, reader, **properties)
-
-
-def test_files_that_were_found_are_read_with_any_context(tmp_path):
-    def populate_dag(dag: Dag, conf: Config) -> None:
-        places = dag.add_operator("Places", Items[str](items=(str(written(tmp_path, "abcdefgh;ijk")),)))
-        read = ReadFiles[str](reader_context=FixedBytesReaderContext(length=5), parse=bytes.decode)
-        found = places >> dag.add_operator("Match", MatchFiles()) >> dag.add_operator("Read", read)
-        found >> dag.add_operator("Write", PartWriter(file_path=str(tmp_path / "out"), format=str))
-
-    Rehearsal(populate_dag, {f"dt.operator.{CONTEXT}.length": "8"}).run()
-    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["abcdefgh\n;ijk\n"]
 
 
 def test_an_application_opens_a_file_of_ten_blocks_once(opened, tmp_path):

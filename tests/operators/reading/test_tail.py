@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dagkit import Dag
 from dagkit.api.running import Until
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal, check_every_split_of
 from dagkit_operators import FileChanged, FileInfo, Filter, Items, Lost, MatchFiles, TailFiles

@@ -9,7 +9,7 @@ import pytest
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (

@@ -19,16 +19,13 @@ class BySize(BranchBy[Any]):
 
 
 @given(items=st.lists(st.integers(-200, 200), max_size=20))
-def test_every_item_leaves_by_one_output(items):
+def test_every_item_leaves_by_one_output_that_of_the_first_predicate_that_holds(items):
     assert alike(BySize(predicates={"small": value < 10, "large": lambda number: number > 100}), items) == {
         "small": [item for item in items if item < 10],
         "large": [item for item in items if item > 100],
         "otherwise": [item for item in items if 10 <= item <= 100],
         "rejected": [],
     }
-
-
-def test_the_first_predicate_that_holds_decides():
     sent = alike(BySize(predicates={"large": value < 10, "small": value < 10}), [1])
     assert (sent["large"], sent["small"]) == ([1], [])
 
@@ -40,13 +37,16 @@ def test_a_branch_has_two_outputs(starts):
     assert sent == {"matched": [ab, ac], "unmatched": [b], "rejected": []}
 
 
-def test_an_item_that_cannot_be_tested_is_rejected():
+def test_an_item_that_cannot_be_tested_is_rejected_and_an_empty_batch_goes_nowhere():
     sent = alike(Branch(lambda text: int(text) > 1), ["1", "x", "2"])
     assert (sent["matched"], sent["unmatched"]) == (["2"], ["1"])
     assert [rejected.item for rejected in sent["rejected"]] == ["x"]
     unconnected = Alone(Branch(lambda text: int(text) > 1), connected=["matched"])
     with pytest.raises(ItemRejected):
         unconnected.send_batch(["x"])
+    alone = Alone(Branch(bool))
+    alone.send_batch(Batch.of([]))
+    assert [alone.batches(port) for port in alone.outputs] == [[], [], []]
 
 
 @pytest.mark.parametrize("name", ["smal", "rejected"])
@@ -54,9 +54,3 @@ def test_a_predicate_of_no_output_is_a_fault(name):
     (fault,) = BySize(predicates={name: value < 10}).faults
     assert fault.message.startswith(f"BySize declares no output '{name}'")
     assert fault.message.endswith(": did you mean 'small'?") == (name == "smal")
-
-
-def test_an_empty_batch_goes_nowhere():
-    alone = Alone(Branch(bool))
-    alone.send_batch(Batch.of([]))
-    assert [alone.batches(port) for port in alone.outputs] == [[], [], []]

@@ -11,7 +11,7 @@ from dagkit_operators.records.items import MOST
 from tests.operators.ways import chain
 
 
-def test_items_are_sent_once_in_their_order():
+def test_items_are_sent_once_in_their_order_and_so_many_by_a_look():
     alone = Alone(Items(items=("b", "a", "b")))
     alone.look()
     alone.look()
@@ -19,9 +19,6 @@ def test_items_are_sent_once_in_their_order():
     again = alone.restarted()
     again.look()
     assert again.sent() == []
-
-
-def test_a_look_sends_so_many_at_most():
     alone = Alone(Items(items=tuple(range(MOST + 1))))
     alone.look()
     assert len(alone.sent()) == MOST

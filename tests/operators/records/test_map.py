@@ -33,20 +33,19 @@ def test_of_a_record_the_value_is_replaced_and_any_other_item_as_a_whole(operato
     assert alike(operator, [" a", "b"], Batch({"item": Listed([" a", "b"])}))["output"] == ["A", "B"]
 
 
-def test_a_field_can_be_replaced_instead():
+def test_a_field_can_be_replaced_instead_and_items_that_are_no_records_become_what_is_made_of_them():
     columns = Batch({"name": Listed(["a", "b"]), "size": Listed([1, 2])}, Named)
     sent = alike(Map(lambda size: -size, on="size"), [Named("a", 1), Named("b", 2)], columns)
     assert sent["output"] == [Named("a", -1), Named("b", -2)]
-
-
-def test_every_value_becomes_one():
-    with pytest.raises(ValueError, match="the batch function made 1 values of 2; one for each is needed"):
-        Map(batch=lambda column: ["a"]).process_batch(of_block(lines("a", "b")))
+    items = ["a b", "", "c"]
+    assert alike(FlatMap(str.split), items, Batch({"item": Listed(items)}))["output"] == list("abc")
 
 
 @pytest.mark.parametrize("told", [{}, {"function": str.upper, "batch": lambda column: column}])
-def test_its_function_is_given_in_one_way(told):
+def test_its_function_is_given_in_one_way_and_every_value_becomes_one(told):
     assert [fault.message for fault in Map(**told).faults] == ["it needs a function, or batch, and not both"]
+    with pytest.raises(ValueError, match="the batch function made 1 values of 2; one for each is needed"):
+        Map(batch=lambda column: ["a"]).process_batch(of_block(lines("a", "b")))
 
 
 def pairs(text: str) -> Iterator[str]:
@@ -60,11 +59,6 @@ def test_everything_that_is_made_of_a_record_is_of_its_block(function):
     columns = Batch({"block_id": Listed([1, 2]), "value": Listed(["abc", "xy"])}, Record)
     sent = alike(FlatMap(function), records((1, "abc"), (2, "xy")), columns)
     assert sent["output"] == records((1, "ab"), (1, "bc"), (2, "xy"))
-
-
-def test_items_that_are_no_records_become_what_is_made_of_them():
-    items = ["a b", "", "c"]
-    assert alike(FlatMap(str.split), items, Batch({"item": Listed(items)}))["output"] == list("abc")
 
 
 @BOTH_WAYS

@@ -3,7 +3,7 @@
 import pytest
 
 from dagkit.compiler import compile_application
-from dagkit.engine.history.row_history import refuse_unbalanced
+from dagkit.engine.record.history import refuse_unbalanced
 from dagkit.errors import ApplicationFaults
 from dagkit.ledger import Ledger
 from dagkit.testing import Alone

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagkit import Batch
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.testing import Alone
 from dagkit_operators import FileSplitterInput, Filter, FlatMap, LineReader, Map, PartWriter, Rejected, Validate, value
 from tests.engine.cast import Desk

@@ -41,14 +41,10 @@ def test_a_rejected_line_has_its_record_and_its_position(operator, expected, col
 
 
 @EACH
-def test_an_item_without_a_position_has_that_of_its_part_of_the_file(operator, expected):
+def test_an_item_without_a_position_has_that_of_its_part_of_the_file_and_its_block(operator, expected):
     sent = in_columns(operator, of_block(Listed(TEXTS, lambda: None, 100)))
     assert sent["output"] == [Record(7, value) for value in expected]
     assert [(one.start, one.text) for one in sent["rejected"]] == [(100, "x"), (100, "")]
-
-
-@EACH
-def test_records_of_several_blocks_are_rejected_too(operator, expected):
     sent = in_columns(operator, Batch({"block_id": Listed([1, 2, 3]), "value": Listed(["22", "x", "4"])}, Record))
     assert {record.block_id for record in sent["output"]} == {1, 3}
     assert [one.item for one in sent["rejected"]] == [Record(2, "x")]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
-from pydantic import BaseModel, ConfigDict, PositiveInt, RootModel
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, RootModel
 
 from dagkit import Batch
 from dagkit.testing import Alone
@@ -38,10 +38,12 @@ def test_texts_are_parsed_as_json():
         }
 
 
-def test_dicts_and_objects_are_validated_as_they_are():
+def test_dicts_objects_and_a_field_are_validated_as_they_are():
     sent = alike(Validate(Named), [{"name": "a", "size": "2"}, Named("b", 4), {"name": "c"}])
     assert sent["output"] == [Named("a", 2), Named("b", 4)]
     assert [one.reason for one in sent["rejected"]] == ["size: Field required"]
+    sent = alike(Validate(Order, on="body"), [Message("a", GOOD), Message("b", BAD)])
+    assert sent["output"] == [Message("a", PEN)]
 
 
 def test_a_line_that_is_no_json_or_no_text_is_rejected_with_its_position():
@@ -50,21 +52,13 @@ def test_a_line_that_is_no_json_or_no_text_is_rejected_with_its_position():
     assert alone.sent() == [Record(7, PEN)]
     places = [(one.start, one.item.block_id) for one in alone.sent("rejected")]
     assert places == [(10, 7), (12 + len(GOOD) + 1, 7)]
-
-
-def test_a_field_can_be_validated_instead():
-    sent = alike(Validate(Order, on="body"), [Message("a", GOOD), Message("b", BAD)])
-    assert sent["output"] == [Message("a", PEN)]
+    assert len(Alone(Validate(Order)).operator.process_batch(Batch.of([]))) == 0
 
 
 @BOTH_WAYS
 def test_without_a_stream_from_rejected_the_first_invalid_item_fails(send):
     with pytest.raises(ItemRejected, match="number: Input should be greater than 0"):
         send(Alone(Validate(Order), connected=["output"]), GOOD, BAD)
-
-
-def test_an_empty_batch_stays_empty():
-    assert len(Alone(Validate(Order)).operator.process_batch(Batch.of([]))) == 0
 
 
 class Strict(Order):
@@ -119,3 +113,19 @@ def test_fields_that_are_left_out_on_purpose_or_kept_are_not_counted(model, item
     alone = Alone(Validate(model))
     alone.send(item)
     assert (len(alone.sent()), alone.metrics["fields_ignored"]) == (1, 0)
+
+
+class Basket(BaseModel):
+    order: Order
+    more: list[Order] = Field(default=[], alias="other")
+
+
+BASKET = {"order": MORE, "other": [MORE, {"number": 1, "item": "pen"}], "late": True}
+
+
+@pytest.mark.parametrize("item", [BASKET, json.dumps(BASKET), json.dumps(BASKET, indent=1)])
+def test_fields_of_models_within_a_model_are_counted_with_their_paths(item):
+    alone = Alone(Validate(Basket))
+    alone.send(item)
+    names = {*alone.metrics["names_ignored"].split(", ")}
+    assert (alone.metrics["fields_ignored"], names) == (3, {"late", "order.color", "more.color"})

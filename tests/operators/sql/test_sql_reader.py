@@ -13,7 +13,7 @@ from dagkit import InputPort, OutputPort, RowOperator, Until
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
-from dagkit_operators.outage import outage_of
+from dagkit_operators.looks import outage_of
 from dagkit_operators.sql.databases import connected
 from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.outages import at_outage
@@ -72,10 +72,13 @@ def test_each_element_of_a_stream_may_be_a_query(tmp_path, filled, key):
     assert rows_of(Desk(tmp_path, draw).run()) == [row for row in ROWS if row.number in (4, 20, 21)]
 
 
-def test_without_a_record_type_rows_are_dicts(filled):
+def test_without_a_record_type_rows_are_dicts_and_a_query_without_a_highest_key_is_read_to_its_end(filled):
     alone = Alone(SqlReader(**filled.settings))
     alone.work(SqlQuery("SELECT * FROM numbers WHERE number = 3"))
     assert alone.sent() == [{"number": 3, "text": "row 3"}]
+    alone = Alone(SqlReader(**filled.settings, record_type=Row, page_rows=2))
+    alone.work(SqlQuery("SELECT * FROM numbers", "number"), OffsetRange(5, OFFSET_INFINITY - 1))
+    assert (alone.sent(), alone.deferred) == ([row for row in ROWS if row.number >= 5], None)
 
 
 NO_COLUMN = "the query has no column text; its columns are number, name"
@@ -156,12 +159,6 @@ def test_a_reader_waits_for_a_database_that_is_away(caplog, query, left):
     assert len(caplog.records) == 1
     assert "does not answer, and is tried again until it does" in caplog.text
     assert "hunter2" not in caplog.text
-
-
-def test_a_query_whose_highest_key_was_unknown_is_read_to_its_end(filled):
-    alone = Alone(SqlReader(**filled.settings, record_type=Row, page_rows=2))
-    alone.work(SqlQuery("SELECT * FROM numbers", "number"), OffsetRange(5, OFFSET_INFINITY - 1))
-    assert (alone.sent(), alone.deferred) == ([row for row in ROWS if row.number >= 5], None)
 
 
 def test_a_splitter_waits_for_a_database_that_is_locked(tmp_path, sqlite, caplog):

@@ -4,7 +4,6 @@ import datetime as dt
 import logging
 import random
 import re
-import resource
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -16,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from dagkit import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Items, Map, SqlWriter
-from dagkit_operators.sql import windows
+from dagkit_operators.sql import writer
 from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
-from tests.operators.ways import chain, refused, when
+from tests.operators.ways import chain, files_of_at_most, refused, when
 from tests.processes import run_program
 from tests.services.losing_answers import LosingAnswers
 from tests.services.postgres import PASSWORD
@@ -152,7 +151,7 @@ def test_a_row_that_a_trigger_refuses_is_named(tmp_path, sqlite, action, key):
 
 
 def test_a_row_that_is_refused_because_of_an_earlier_one_is_named(tmp_path, database, monkeypatch):
-    monkeypatch.setattr(windows, "_ROWS_TOGETHER", 2)
+    monkeypatch.setattr(writer, "_ROWS_TOGETHER", 2)
     database.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT)")
     first, last = [Row(number, "first") for number in range(5)], [Row(7, "last"), Row(8, "last")]
     desk = writing(tmp_path, database, *first, Row(1, "again"), *last, batch_rows=2)
@@ -232,17 +231,6 @@ def test_a_database_that_is_locked_is_waited_for(tmp_path, sqlite, caplog):
     assert len(caplog.records) == 1
     desk.run()
     assert sqlite.rows(NUMBERS) == ALL
-
-
-@contextmanager
-def files_of_at_most(size):
-    """No file of this process can become longer while the block runs, as if the disk was full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_database_that_is_full_is_waited_for(tmp_path, sqlite):

@@ -32,7 +32,7 @@ def run():
     return forked("tests.operators.sql.sql_cast", "adbc_driver_sqlite.dbapi", "pyarrow.ipc")
 
 
-@pytest.mark.gate(1)
+@pytest.mark.trial
 def test_drivers_are_killed(tmp_path, sqlite, run, trial):
     drawn = random.Random(trial)
     kills = [KillAfter(drawn.choice(POINTS), drawn.randint(1, 5)) for _ in range(drawn.randint(1, 4))]

@@ -23,10 +23,6 @@ def shown_in(text):
     return [secret for secret in SECRETS if secret in text]
 
 
-def test_the_text_that_is_searched_for_is_planted():
-    assert shown_in(AWAY) == list(SECRETS[:2])
-
-
 IN_S3 = {
     "AWS_ENDPOINT_URL": AWAY,
     "AWS_ALLOW_HTTP": "true",

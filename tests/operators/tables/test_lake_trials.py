@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.history.history import history
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
 from dagkit.launching import Machine, launch
 from dagkit.testing import CrashAfter, FakeClock
 from tests.engine.cast import Desk

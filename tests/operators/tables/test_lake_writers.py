@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from dagkit import Unavailable, Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators.tables import staged_rows, storage
@@ -59,7 +59,7 @@ def test_every_row_is_in_the_table_once(tmp_path, lake):
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
-@pytest.mark.gate(5)
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.FINISHED])
 def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, lake, point):

@@ -8,7 +8,7 @@ from types import FunctionType
 
 import pytest
 
-from dagkit.backends.spark.shipping import Known
+from dagkit.backends.spark.shipping.shipping import Known
 from dagkit_operators.values import inlined
 from dagkit_operators.values.expressions import value
 from dagkit_operators.values.inlined import keeping, making

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dagkit import Batch, Block, Config, Dag
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Alone, CrashAfter, FakeClock
 from dagkit_operators import CsvPartWriter, CsvReader, Items, Map, Record
 from tests.engine.cast import Desk
@@ -40,27 +40,42 @@ def written_by(at_work, *items) -> bytes:
     return content
 
 
-def test_values_that_need_quotes_have_them():
-    fruits = [Fruit('a "b"', 1), Fruit("a,b"), Fruit("a\nb"), Fruit("a\rb"), Fruit(""), Fruit(" a ")]
-    expected = b'name,count\n"a ""b""",1\n"a,b",\n"a\nb",\n"a\rb",\n"",\n a ,\n'
-    assert written_by(writer(record_type=Fruit), *fruits) == expected
+SPECIAL = [Fruit('a "b"', 1), Fruit("a,b"), Fruit("a\nb"), Fruit("a\rb"), Fruit(""), Fruit(" a ")]
+QUOTED = b'name,count\n"a ""b""",1\n"a,b",\n"a\nb",\n"a\rb",\n"",\n a ,\n'
+DIALECT = {"separator": ";", "quote": "'", "quotes_all": True, "null_value": "NULL", "record_separator": "\r\n"}
+TYPES = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": b"caf\xe9"}
 
 
-def test_a_dialect_has_its_own_characters():
-    dialect = writer(
-        record_type=Fruit, separator=";", quote="'", quotes_all=True, null_value="NULL", record_separator="\r\n"
-    )
-    assert written_by(dialect, Fruit("it's"), Fruit("NULL", 3)) == b"'name';'count'\r\n'it''s';NULL\r\n'NULL';'3'\r\n"
+@pytest.mark.parametrize(
+    ("properties", "items", "written"),
+    [
+        ({"record_type": Fruit}, SPECIAL, QUOTED),
+        (
+            {"record_type": Fruit, **DIALECT},
+            [Fruit("it's"), Fruit("NULL", 3)],
+            b"'name';'count'\r\n'it''s';NULL\r\n'NULL';'3'\r\n",
+        ),
+        ({"columns": tuple("abcde"), "header": False}, [TYPES], b"true,0.1,1.50,01:02:03,caf\xe9\n"),
+        ({"columns": ("count",), "header": False}, [{"count": None}], b'""\n'),
+        ({"record_type": Fruit, "columns": ("count", "name")}, [Fruit("a", 1)], b"count,name\n1,a\n"),
+    ],
+    ids=["quotes", "a dialect", "each type has one form", "a missing value is no empty line", "chosen columns"],
+)
+def test_values_are_written_in_their_form(properties, items, written):
+    assert written_by(writer(**properties), *items) == written
 
 
-def test_each_type_has_one_form():
-    at_work = writer(columns=("a", "b", "c", "d", "e"), header=False)
-    values = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": b"caf\xe9"}
-    assert written_by(at_work, values) == b"true,0.1,1.50,01:02:03,caf\xe9\n"
+def test_columns_that_cannot_be_written_are_named():
+    @dataclass
+    class Basket:
+        fruits: list[Fruit]
 
-
-def test_a_row_of_one_missing_value_is_no_empty_line():
-    assert written_by(writer(columns=("count",), header=False), {"count": None}) == b'""\n'
+    (fault,) = CsvPartWriter(file_path="out", record_type=Fruit, columns=("colour",)).faults
+    assert "records have no field colour; they have name, count" in fault.message
+    (fault,) = CsvPartWriter(file_path="out", record_type=Basket).faults
+    assert "the field fruits is list[Fruit], which is no single value of a CSV row" in fault.message
+    with pytest.raises(TypeError, match=r"the column a cannot hold \[1\]: it is no text, number, time or truth value"):
+        writer(columns=("a",)).send({"a": [1]})
 
 
 def test_each_file_has_a_header_and_counts_only_records():
@@ -88,26 +103,6 @@ def test_records_with_other_columns_begin_a_file():
     with at_work.window():
         at_work.send(pa.table({"a": [1, 2]}), pa.record_batch({"a": [3]}), pa.table({"b": ["x"]}))
     assert at_work.written() == {"0.0": b"a\n1\n2\n3\n", "0.1": b"b\nx\n"}
-
-
-def test_columns_choose_and_order_the_fields():
-    assert written_by(writer(record_type=Fruit, columns=("count", "name")), Fruit("a", 1)) == b"count,name\n1,a\n"
-    (fault,) = CsvPartWriter(file_path="out", record_type=Fruit, columns=("colour",)).faults
-    assert "records have no field colour; they have name, count" in fault.message
-
-
-def test_a_field_of_many_values_is_a_fault():
-    @dataclass
-    class Basket:
-        fruits: list[Fruit]
-
-    (fault,) = CsvPartWriter(file_path="out", record_type=Basket).faults
-    assert "the field fruits is list[Fruit], which is no single value of a CSV row" in fault.message
-
-
-def test_a_value_without_a_text_names_its_column():
-    with pytest.raises(TypeError, match=r"the column a cannot hold \[1\]: it is no text, number, time or truth value"):
-        writer(columns=("a",)).send({"a": [1]})
 
 
 @settings(max_examples=examples(80))

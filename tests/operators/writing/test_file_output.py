@@ -16,7 +16,7 @@ import pytest
 
 from dagkit import Until
 from dagkit.engine.files import staging
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileOutput, PartWriter
@@ -75,41 +75,38 @@ Case = pytest.mark.parametrize(("kind", "properties", "looks", "expected"), CASE
 POINTS = [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED]
 
 
-@pytest.fixture(params=["", "OverwriteInitial", "Cache1"])
-def prepare(request, monkeypatch):
+def prepared(desk, expected, preparation, monkeypatch):
     """Let only one file be open, or make files of the expected names."""
-
-    def prepared(desk, expected):
-        if request.param == "Cache1":
-            monkeypatch.setattr(staging, "MOST_OPEN", 1)
-        if request.param == "OverwriteInitial":
-            desk.out.mkdir()
-            for name in expected:
-                (desk.out / name).write_bytes(b"of an earlier application")
-                os.utime(desk.out / name, (1, 1))
-        return desk
-
-    return prepared
+    if preparation == "Cache1":
+        monkeypatch.setattr(staging, "MOST_OPEN", 1)
+    if preparation == "OverwriteInitial":
+        desk.out.mkdir()
+        for name in expected:
+            (desk.out / name).write_bytes(b"of an earlier application")
+            os.utime(desk.out / name, (1, 1))
+    return desk
 
 
-@Case
-def test_completed_write(kind, properties, looks, expected, *, prepare, tmp_path):
-    run(prepare(desk_of(tmp_path, kind, looks, **properties), expected), expected)
+PREPARED = ["", "OverwriteInitial", "Cache1"]
 
 
 @Case
-@pytest.mark.parametrize("point", POINTS)
-def test_failed_write(kind, properties, looks, expected, *, point, prepare, tmp_path):
-    desk = prepare(desk_of(tmp_path, kind, looks, **properties), expected)
+@pytest.mark.parametrize("preparation", PREPARED)
+def test_completed_write(kind, properties, looks, expected, *, preparation, tmp_path, monkeypatch):
+    desk = desk_of(tmp_path, kind, looks, **properties)
+    run(prepared(desk, expected, preparation, monkeypatch), expected)
+
+
+FAILED = [(case, point, "") for case in CASES for point in POINTS]
+FAILED += [("MultiRollingFile", point, preparation) for point in POINTS for preparation in PREPARED[1:]]
+
+
+@pytest.mark.parametrize(("case", "point", "preparation"), FAILED)
+def test_failed_write(case, point, preparation, tmp_path, monkeypatch):
+    kind, properties, looks, expected = CASES[case]
+    desk = prepared(desk_of(tmp_path, kind, looks, **properties), expected, preparation, monkeypatch)
     desk.crash(*(CrashAfter(point, window) for window in range(1, len(looks) + 1)))
     run(desk, expected)
-
-
-def test_single_rolling_file_failed_write_1(tmp_path):
-    """The same window fails twice, after parts that go beyond the checkpoint were staged."""
-    desk = desk_of(tmp_path, Single, ((0, 1, 2), (3, 4), (5, 6, 7, 8)), **ROLLS)
-    desk.crash(CrashAfter(Point.STAGED, 3), CrashAfter(Point.STAGED, 3))
-    run(desk, ROLLED)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -148,9 +145,10 @@ def test_run_test_application():
     assert after_windows(writer, ["abcd"]).written() == {"output.txt_0.0": b"a-b-c-d-"}
 
 
-def test_single_rolling_file_empty_windows_write():
+def test_windows_without_data_write_nothing():
     at_work = after_windows(Single(file_path="out", max_length=4, rotation_windows=1), ((0, 1, 2), (), ()))
     assert at_work.written() == {"single.txt.0": lines(0, 1, 2)}
+    assert after_windows(Single(file_path="out", rotation_windows=1, max_idle_windows=1), [[]] * 30).written() == {}
 
 
 def test_items_without_a_file_are_counted_and_not_written():
@@ -169,16 +167,13 @@ def test_recovery_of_open_files():
     assert after_windows(Multi(file_path="out", max_length=4), windows, restarts=True).written() == EVEN | ODD
 
 
-def test_validate_nothing_wrong():
-    assert Single(file_path="out", max_length=4, max_count=1, rotation_windows=0).faults == ()
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("max_length", -1), ("max_length", 0), ("max_count", 0), ("rotation_windows", -1), ("max_idle_windows", -1)],
 )
 def test_validate_negative_max_length(name, value):
-    assert [fault.path for fault in Single(file_path="out", **{name: value}).faults] == [name]
+    valid = Single(file_path="out", max_length=4, max_count=1, rotation_windows=0)
+    assert (valid.faults, [fault.path for fault in valid.configured({name: value}).faults]) == ((), [name])
 
 
 @pytest.mark.parametrize(("windows", "odd", "even"), [(30, 1, 0), (120, 4, 3), (180, 4, 5)])
@@ -209,10 +204,6 @@ def test_tuple_count_finalize():
     at_work = after_windows(Single(file_path="out", max_count=10), [range(7), range(7, 14), range(14, 27)])
     assert [content.count(b"\n") for content in at_work.written().values()] == [10, 10, 7]
     assert finished(at_work) == {"single.txt.0", "single.txt.1"}
-
-
-def test_rotation_with_no_data():
-    assert after_windows(Single(file_path="out", rotation_windows=1, max_idle_windows=1), [[]] * 30).written() == {}
 
 
 @pytest.mark.parametrize("limits", [{}, {"max_length": 9}, {"max_count": 4}, {"max_length": 9, "max_count": 4}])

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from dagkit.engine.files.checks import FileBlocked
+from dagkit.errors import RunFailure
 from dagkit.testing import Alone
 from dagkit_operators import FileOutput, Items, Map, ParquetPartWriter
 from tests.engine.cast import Collect, Desk, arrived
@@ -67,7 +67,7 @@ def test_a_file_that_can_never_be_put_in_place_is_not_committed(tmp_path, there,
     other.parent.mkdir(parents=True)
     other.write_text("of another application")
     desk = Desk(tmp_path, names(tmp_path, [name], rejected=False))
-    with pytest.raises(FileBlocked, match="nothing of the window was committed"):
+    with pytest.raises(RunFailure, match="nothing of the window was committed"):
         desk.run()
     other.unlink()
     if other.parent != tmp_path / "out":

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from dagkit import Config, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
+from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.program.points import Point
 from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone, CrashAfter, FakeClock
 from dagkit_operators import (
@@ -82,7 +82,7 @@ def test_each_window_finishes_its_file_and_the_numbers_continue_after_a_restart(
     assert finished(at_work) == {"0.0", "0.1"}
 
 
-def test_a_file_is_rolled_by_records_and_divided_into_row_groups():
+def test_a_file_is_rolled_by_records_or_after_the_row_group_with_which_it_is_too_long():
     at_work = Alone(writer(record_type=Fruit, max_count=5, row_group_rows=2))
     with at_work.window():
         at_work.send_batch([Fruit(str(number), number) for number in range(12)])
@@ -92,9 +92,6 @@ def test_a_file_is_rolled_by_records_and_divided_into_row_groups():
     lengths = [len(content) for content in at_work.written().values()]
     parts = zip(("0.0", "0.1", "0.2"), lengths, (5, 5, 2), strict=True)
     assert at_work.sent("finished_parts") == [FinishedPart(*part) for part in parts]
-
-
-def test_a_file_is_rolled_after_the_row_group_with_which_it_is_too_long():
     fruits = [Fruit("x", number) for number in range(7)]
     at_work = after_windows(writer(record_type=Fruit, max_length=10, row_group_rows=3), [fruits])
     assert [len(rows) for rows in tables(at_work).values()] == [3, 3, 1]
@@ -110,19 +107,6 @@ def test_arrow_batches_and_tables_keep_their_schema():
     numbers, texts = pa.record_batch({"n": [1, 2]}), pa.table({"t": ["a"]})
     at_work = after_windows(writer(), [[numbers, numbers, texts]])
     assert tables(at_work) == {"0.0": [{"n": 1}, {"n": 2}, {"n": 1}, {"n": 2}], "0.1": [{"t": "a"}]}
-
-
-def test_other_items_need_a_record_type():
-    with pytest.raises(TypeError, match="set record_type to the class of records"):
-        Alone(writer()).send("text")
-
-
-def test_a_field_without_a_column_is_a_fault_of_the_property():
-    @dataclass
-    class Odd:
-        thing: object
-
-    assert "thing has a type without an Arrow column" in writer(record_type=Odd).faults[0].message
 
 
 @pytest.mark.slow

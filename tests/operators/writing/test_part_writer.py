@@ -24,15 +24,6 @@ def finished(at_work):
     return at_work.files["files"].finished
 
 
-@pytest.mark.parametrize(("limit", "written"), [(4, ["0\n1\n2\n", "3\n4\n5\n"]), (None, ["0\n1\n2\n3\n4\n5\n"])])
-def test_a_part_is_finished_when_it_is_longer_than_it_may_be(limit, written):
-    """The vector of Apex: at most 4 bytes, items of 2, so three of them in each part."""
-    at_work = Alone(parts(max_length=limit))
-    at_work.send(*map(str, range(6)))
-    assert at_work.written() == {f"0.{number}": text.encode() for number, text in enumerate(written)}
-    assert finished(at_work) == (set(at_work.written()) if limit else set())
-
-
 def test_rotate_sends_each_finished_part():
     """FSRecordCompactionOperatorTest.testRotate."""
     at_work = after_windows(parts(max_length=4, compression="gzip"), (["0", "1"], ["2", "3"]))
@@ -62,13 +53,10 @@ def test_no_item_is_lost_between_the_streaming_windows_of_an_application_window(
     assert (gzip.decompress(content) if compression == "gzip" else content) == b"1\n2\n3\n4\n"
 
 
-def test_a_part_is_finished_when_it_is_so_many_windows_old():
+def test_a_part_is_finished_when_it_is_so_many_windows_old_and_one_that_was_full_leaves_its_age_to_no_other():
     at_work = after_windows(parts(rotation_windows=2), (["a"], [], ["b"], [], [], ["c"]), restarts=True)
     assert at_work.written() == {"0.0": b"a\n", "0.1": b"b\n", "0.2": b"c\n"}
     assert at_work.operator.parts == {"": OpenPart(number=2, length=2, count=1, windows=1, begun=6)}
-
-
-def test_a_part_that_was_full_before_leaves_its_age_to_no_other():
     at_work = after_windows(parts(rotation_windows=2, max_length=1), (["a"], ["", "b", ""]))
     assert at_work.written() == {"0.0": b"a\n", "0.1": b"\nb\n", "0.2": b"\n"}
     assert at_work.operator.parts == {"": OpenPart(number=2, length=1, count=1, windows=1, begun=2)}
@@ -102,15 +90,6 @@ def test_many_at_once_are_written_as_one_by_one(texts, cuts, limit, restart):
     assert one_by_one.written() == at_once.written() == of_lines.written()
     assert one_by_one.state == at_once.state == of_lines.state or not texts
     assert b"".join(one_by_one.written().values()).decode() == "".join(f"{text}\n" for text in texts)
-
-
-def test_each_partition_has_parts_of_its_own():
-    written = {}
-    for partition in range(2):
-        at_work = Alone(PartWriter(file_path="output"), partition=partition, partitions=2)
-        at_work.send("a")
-        written |= at_work.written()
-    assert written == {"part-00000-00000": b"a\n", "part-00001-00000": b"a\n"}
 
 
 @pytest.mark.parametrize(
@@ -158,14 +137,9 @@ def test_a_name_that_does_not_distinguish_parts_or_is_not_of_bounded_numbers_is_
     assert (fault.path, problem in fault.message) == ("file_name", True), fault.message
 
 
-@pytest.mark.parametrize(
-    "name", ["{partition:032}-{number:x}", "{{{partition}}}-{number:02d}", "{partition:8}/{number}"]
-)
-def test_a_name_may_have_widths_and_braces(name):
-    assert parts(name).faults == ()
-
-
-def test_braces_that_are_written_twice_name_no_window():
+def test_a_name_may_have_widths_and_braces_and_braces_that_are_written_twice_name_no_window():
+    for name in ("{partition:032}-{number:x}", "{{{partition}}}-{number:02d}", "{partition:8}/{number}"):
+        assert parts(name).faults == ()
     at_work = Alone(parts("{{window}}-{partition}-{number}"))
     at_work.send("a")
     assert at_work.written() == {"{window}-0-0": b"a\n"}

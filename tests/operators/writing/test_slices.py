@@ -1,6 +1,5 @@
 """Slices are written to their places in any order, and a file gets its name when all of it is there."""
 
-import sys
 import tempfile
 import zlib
 from itertools import pairwise
@@ -11,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block
+from dagkit.engine.files.pieces import Syncing
 from dagkit.engine.files.regions import Regions
 from dagkit.engine.files.staging import Staging, StagingPlace
-from dagkit.engine.files.sync import Syncing
 from dagkit.testing import Alone
 from dagkit_operators import (
     FileMerger,
@@ -26,12 +25,10 @@ from dagkit_operators import (
 )
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileMetadata, key_of_copy
-from dagkit_operators.writing.slice_writer import CHUNK
-from dagkit_operators.writing.stretches import Stretch, crc32_of_both, joined_with
+from dagkit_operators.writing.slice_writer import CHUNK, Stretch, crc32_of_both, joined_with
 from tests.engine.cast import Desk
 from tests.old_files import aged
-from tests.operators.ways import placed
-from tests.processes import run_program
+from tests.operators.ways import files_of_at_most, placed, refused
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - another filesystem than that of the tests
 KEY = key_of_copy("/in/a", 6, 7)
@@ -170,26 +167,13 @@ def test_block_writing(tmp_path):
     assert desk.outputs() == files
 
 
-FULL_DISK = """
-import resource, signal, sys
-from pathlib import Path
-from tests.engine.cast import Desk
-from tests.operators.writing.test_slices import copying
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-home = Path(sys.argv[1])
-Desk(home, copying(home)).run()
-"""
-
-
-@pytest.mark.slow
 def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(tmp_path):
     """A limit of the length of files stands for a full disk: the write that passes it is short, the next one fails."""
     files = {"in/a": bytes(range(256)) * 1000}
     desk = desk_with(tmp_path, files)
-    ended = run_program([sys.executable, "-c", FULL_DISK, str(tmp_path)], check=False)
-    assert "in/a@256000." in ended.stderr
-    assert "cannot be staged in the application's folder at byte 100000: File too large; nothing of the" in ended.stderr
+    problem = "cannot be staged in the application's folder at byte 100000: File too large; nothing of the"
+    with files_of_at_most(100_000), refused("staging-failed", f"in/a@256000.*{problem}"):
+        desk.run()
     assert desk.outputs() == {}
     desk.run()
     assert (desk.outputs(), desk.faults(), desk.leftovers()) == (files, [], [])

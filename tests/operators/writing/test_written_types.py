@@ -11,7 +11,6 @@ from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
 from dagkit_operators import (
     AvroReader,
-    CountByKey,
     CsvReader,
     DeltaWriter,
     FileSplitterInput,
@@ -68,11 +67,6 @@ def test_pairs_need_a_format():
     compile_application(chain(**pairs, Write=PartWriter(file_path="out", format=str)))
 
 
-def test_counts_need_a_format():
-    with pytest.raises(ApplicationFaults, match="set format to a function"):
-        compile_application(chain(Items=LETTERS, Count=CountByKey(), Write=PartWriter(file_path="out")))
-
-
 def written(writer, *, of=None, on_the_way=()):
     """The compiled application of a writer of columns behind items of a type."""
 
@@ -89,29 +83,33 @@ def order(number: int) -> Order:
     return Order(number)
 
 
+PARQUET = ParquetPartWriter(file_path="out")
+
+
 @pytest.mark.parametrize(
-    ("of", "on_the_way", "writer"),
+    ("of", "on_the_way", "writer", "columns"),
     [
-        (Order, (), ParquetPartWriter(file_path="out")),
-        (Record[Order], (), ParquetPartWriter(file_path="out")),
-        (int, (Map(order),), ParquetPartWriter(file_path="out")),
-        (int, (Map(lambda number: Order(number + 1)),), ParquetPartWriter[Order](file_path="out")),
-        (Order, (), DeltaWriter(uri="orders")),
+        (Order, (), PARQUET, Order),
+        (Record[Order], (), PARQUET, Order),
+        (int, (Map(order),), PARQUET, Order),
+        (int, (Map(lambda number: Order(number + 1)),), ParquetPartWriter[Order](file_path="out"), Order),
+        (Order, (), DeltaWriter(uri="orders"), Order),
+        (Order, (), ParquetPartWriter(file_path="out", record_type=Line), Line),
+        *((of, (), PARQUET, None) for of in (pa.Table, pa.RecordBatch, Any)),
     ],
-    ids=["items", "values of records", "what a function returns", "what the author wrote", "rows of a table"],
+    ids=[
+        *("items", "values of records", "what a function returns", "what the author wrote", "rows of a table"),
+        *("what is set", "a table", "batches", "unknown items"),
+    ],
 )
-def test_the_fields_of_the_items_are_the_columns_of_a_writer_without_a_record_type(of, on_the_way, writer):
-    assert written(writer, of=of, on_the_way=on_the_way).record_type is Order
-
-
-def test_a_record_type_that_is_set_stays():
-    assert written(ParquetPartWriter(file_path="out", record_type=Line), of=Order).record_type is Line
+def test_the_fields_of_the_items_are_the_columns_of_a_writer_without_a_record_type(of, on_the_way, writer, columns):
+    assert written(writer, of=of, on_the_way=on_the_way).record_type is columns
 
 
 @pytest.mark.parametrize("of", [str, dict[str, Any], Record[str]])
 def test_items_without_fields_need_a_record_type(of):
     with pytest.raises(ApplicationFaults) as raised:
-        written(ParquetPartWriter(file_path="out"), of=of)
+        written(PARQUET, of=of)
     (fault,) = raised.value.diagnostics
     assert fault.code == "port-type-mismatch"
     assert "has no fields that could be columns: set record_type to a class that has" in fault.help
@@ -119,12 +117,7 @@ def test_items_without_fields_need_a_record_type(of):
 
 def test_a_field_of_the_stream_without_a_column_is_a_fault_of_the_writer():
     with pytest.raises(ApplicationFaults, match="the field thing has a type without an Arrow column"):
-        written(ParquetPartWriter(file_path="out"), of=Odd)
-
-
-@pytest.mark.parametrize("of", [pa.Table, pa.RecordBatch, Any])
-def test_tables_of_arrow_and_unknown_items_need_no_record_type(of):
-    assert written(ParquetPartWriter(file_path="out"), of=of).record_type is None
+        written(PARQUET, of=Odd)
 
 
 def test_a_long_value_in_a_message_ends_in_an_ellipsis():

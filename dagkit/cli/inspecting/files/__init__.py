@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -9,18 +10,19 @@ from typing import Any, get_args
 import rich_click as click
 
 from dagkit.api.files import READ_BEFORE
-from dagkit.cli.application.grouping import DefaultGroup
+from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application
-from dagkit.cli.inspecting.files.forgetting import forget
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
+from dagkit.engine.parts.requests import ForgetFile, ask
 from dagkit.errors import printable
-from dagkit.inventory.listing import ListedFile, State, listed, recorded, states_at
-from dagkit.inventory.readings import Reading, WindowRead, readings, readings_of
-from dagkit.observers.amounts import counted
-from dagkit.patterns import is_whole, refusal
-from dagkit.urls import absolute, as_text, shown
+from dagkit.ground.amounts import counted
+from dagkit.ground.patterns import is_whole, refusal
+from dagkit.ground.urls import absolute, as_text, shown
+from dagkit.ledger import Ledger
+from dagkit.runs.inventory.listing import ListedFile, State, listed, recorded, states, states_at
+from dagkit.runs.inventory.readings import Reading, WindowRead, readings, readings_of
 
 _STATES: tuple[State, ...] = get_args(State)
 _AT_ONCE = 1000
@@ -117,9 +119,6 @@ def explain(*, there: Located, output: Output, file: str) -> None:
     output.result("\n".join([_shown(path), *described, *_lines_of(read)]))
 
 
-files.add_command(forget)
-
-
 def _line(file: ListedFile, here: str) -> str:
     place = shown(file.path).removeprefix(here)
     return f"{file.state:<11}  {printable(file.finder)}  {place}{_because(file.reason)}"
@@ -152,9 +151,10 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
         for window in reading.windows:
             yield f"  window {window.window}: {_done(window)}"
             yield from (f"    which wrote to {_shown(output)}" for output in window.outputs)
-        pending = "work without an end" if reading.pending is None else f"{counted(reading.pending, 'byte')}"
-        if reading.pending != 0:
-            yield f"  {pending} waits"
+        if reading.pending is None:
+            yield "  work without an end waits"
+        elif reading.pending:
+            yield f"  {counted(reading.pending, 'byte')} {'waits' if reading.pending == 1 else 'wait'}"
         if reading.unread:
             yield f"  {counted(reading.unread, 'byte')} set aside or given up, and not read"
 
@@ -164,3 +164,47 @@ def _done(window: WindowRead) -> str:
         return f"{window.operator} passed it on"
     rows = "" if window.rows is None else f", {counted(window.rows, 'row')}"
     return f"{window.operator} read {counted(window.bytes, 'byte')}{rows}"
+
+
+@click.command()
+@of_application
+@click.argument("file", metavar="FILE")
+@click.option("--operator", metavar="NAME", help="Which operator is to forget it, if several know it.")
+@click.option(
+    "--at-launch", is_flag=True, help="Do not wait for an answer: if no driver runs, the next launch does it."
+)
+@waiting
+def forget(*, there: Located, output: Output, file: str, operator: str | None, at_launch: bool, seconds: float) -> None:
+    """Let a file be read again by the next scan, whole and on purpose: its records are in the output twice then.
+
+    The driver of the running application does it between two windows; without one, use --at-launch.
+    """
+    path, ledger = as_text(absolute(file)), Ledger.open(there.place)
+    asks = ForgetFile(operator=operator or _finder_of(there, ledger, path), path=path)
+    body = {"operator": asks.operator, "path": path}
+    if at_launch:
+        request = ask(ledger.store, asks, datetime.now(UTC))
+        done = f"{asks.operator} forgets {shown(path)} between two windows, or when the next launch begins"
+        body["request"] = request.id
+    else:
+        reply = answered(there.place, asks, seconds)
+        done = f"{asks.operator} has forgotten {shown(path)}: its next scan finds it, and its records are read again"
+        body["window"] = str(reply.window)
+    if output.as_json:
+        output.document("dagkit.forget/1", body)
+    else:
+        output.result(done)
+
+
+def _finder_of(there: Located, ledger: Ledger, path: str) -> str:
+    """The only operator that knows a file."""
+    found = {reading.finder for reading in readings(ledger, path) if reading.finder}
+    if there.compilation is not None:
+        found = {name for name, state in states(there.compilation, ledger, path=path) if state.state == "seen"}
+    if len(found) != 1:
+        known = f"{' and '.join(sorted(found))} know" if found else "no operator is known to know"
+        raise click.UsageError(f"{known} {shown(path)}; name one with --operator")
+    return found.pop()
+
+
+files.add_command(forget)

@@ -5,18 +5,18 @@ from collections.abc import Callable
 import rich_click as click
 
 from dagkit.api.files import AdoptsFiles
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler import Compilation
-from dagkit.inventory.adoption import Adoption, AdoptionRefused, Doubt
-from dagkit.inventory.adoption import adopt as adopt_files
-from dagkit.inventory.spark_checkpoint import files_read
-from dagkit.ledger import ChainNotFound, Ledger
-from dagkit.ledger.stores.memory import MemoryStore
-from dagkit.observers.amounts import counted
-from dagkit.urls import shown
+from dagkit.ground.amounts import counted
+from dagkit.ground.urls import shown
+from dagkit.ledger import Ledger
+from dagkit.runs.inventory.adoption import Adoption, Doubt, adoption_refused
+from dagkit.runs.inventory.adoption import adopt as adopt_files
+from dagkit.runs.inventory.spark_checkpoint import files_read
 
 _READ = click.Choice(["read", "unread"])
 
@@ -56,7 +56,7 @@ def adopt(
     chosen = _operator_of(there.compilation, operator)
     doubt = Doubt(*(None if said is None else said == "read" for said in (in_flight, changed)))
     read = files_read(checkpoint, source, in_flight_is_read=bool(doubt.in_flight))
-    ledger = _existing(there.place) if dry_run else Ledger.create(there.place)
+    ledger = ledger_of(there) if dry_run else Ledger.create(there.place)
     adoption = adopt_files(there.compilation, ledger, chosen, read, doubt, pretend=dry_run)
     if output.as_json:
         output.document("dagkit.adoption/1", _body(adoption, dry_run=dry_run))
@@ -70,7 +70,7 @@ def _operator_of(compilation: Compilation, wanted: str | None) -> str:
     if wanted is None and len(able) == 1:
         return able[0]
     if not able or (wanted not in able and wanted in compilation.graph.by_name):
-        raise AdoptionRefused(
+        raise adoption_refused(
             f"{f'{wanted} cannot' if wanted else 'no operator can'} take over files that Spark has read: only an input "
             "operator can remember files before the first launch",
             "let an input operator find the files, such as FileSplitterInput in the place of MatchFiles, and a reader "
@@ -80,14 +80,6 @@ def _operator_of(compilation: Compilation, wanted: str | None) -> str:
         problem = f"there is no operator {wanted}" if wanted else "several operators can take over files"
         raise click.UsageError(f"{problem}; name one with --operator: {', '.join(able)}")
     return wanted
-
-
-def _existing(place: str) -> Ledger:
-    """The ledger in a folder; an empty one if the application was never launched."""
-    try:
-        return Ledger.open(place)
-    except ChainNotFound:
-        return Ledger(MemoryStore())
 
 
 def _lines(adoption: Adoption, *, dry_run: bool) -> list[str]:

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import rich_click as click
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Fault, Ledger, LedgerError, StoreError
 from dagkit.ledger.audit.orphans import set_torn_aside, sweep
-from dagkit.observers.amounts import counted
 
 
 @click.command()

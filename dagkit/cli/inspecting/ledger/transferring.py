@@ -8,10 +8,10 @@ import rich_click as click
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, path, report_unborn
 from dagkit.cli.terminal.output import Output
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
 from dagkit.ledger.exchange.manifests import export as export_to
 from dagkit.ledger.exchange.manifests import import_into
-from dagkit.observers.amounts import counted
 
 
 @click.command("export")

@@ -9,15 +9,15 @@ from click.exceptions import Exit
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path, report_unborn
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.address import Address
+from dagkit.engine.program.address import Address
 from dagkit.errors import printable
+from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.kept_heads import KeptHead, heads_in
 from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.audit.work_audit import Proven
-from dagkit.observers.amounts import counted
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 
 
 @click.command()
@@ -105,9 +105,9 @@ def _proven(proven: Proven) -> dict[str, Any]:
 def _proof_in_words(proven: Proven) -> str:
     """`Block-reader: 7 sources, 1,234 positions, every one read once`."""
     counts = [counted(len(proven.sources), "source")]
-    counts += [f"{proven.elements:,} elements besides"] if proven.elements else []
+    counts += [f"{counted(proven.elements, 'element')} besides"] if proven.elements else []
     counts += [_elements(proven.shares)] if proven.shares else []
-    counts += [f"{proven.positions:,} positions"] if proven.positions or not proven.shares else []
+    counts += [counted(proven.positions, "position")] if proven.positions or not proven.shares else []
     counts += ["every one read once"]
     counts += [f"{proven.waiting:,} wait"] if proven.waiting else []
     counts += [f"{_elements(proven.waiting_shares)} wait"] if proven.waiting_shares else []
@@ -123,8 +123,7 @@ def _elements(shares: int) -> str:
     whole, hundredths = divmod(shares * 100 // SHARES, 100)
     if not whole and not hundredths:
         return "less than 0.01 elements"
-    number = f"{whole:,}.{hundredths:02}" if hundredths else f"{whole:,}"
-    return "1 element" if number == "1" else f"{number} elements"
+    return f"{whole:,}.{hundredths:02} elements" if hundredths else counted(whole, "element")
 
 
 def _sentence(verdict: ChainVerdict) -> str:

@@ -9,9 +9,9 @@ from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.inspecting.work.requesting import give_up, of_operator, retry
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.history.work_history import ListedWork, listed_work
+from dagkit.engine.record.work_history import ListedWork, listed_work
 from dagkit.errors import printable
-from dagkit.observers.amounts import counted
+from dagkit.ground.amounts import counted
 
 
 @click.group(cls=DefaultGroup, default="ls")

@@ -11,10 +11,10 @@ import rich_click as click
 from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import GiveUp, OnWork, Retry, ask
+from dagkit.engine.parts.requests import GiveUp, OnWork, Retry, ask
 from dagkit.errors import printable
+from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
-from dagkit.urls import absolute
 
 _RANGE = re.compile(r"(?P<name>.+)\[(?P<start>[0-9]+), ?(?P<end>inf|[0-9]+)\)", re.DOTALL)
 _SHARES = re.compile(r".+\[[0-9.]+ %, (?:inf|[0-9.]+ %)\)", re.DOTALL)

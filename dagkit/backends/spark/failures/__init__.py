@@ -1,0 +1,1 @@
+"""Spark failures, with their causes; and jobs that can be stopped."""

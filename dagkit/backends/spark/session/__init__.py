@@ -1,0 +1,1 @@
+"""Spark sessions: their Java, their settings, their master."""

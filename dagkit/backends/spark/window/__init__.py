@@ -1,0 +1,1 @@
+"""Windows as Spark jobs: the backend, its tasks, and the workers that run them."""

@@ -1,0 +1,75 @@
+"""The board of a Spark backend: which windows have one, and where the workers find it."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from pyspark.sql import SparkSession
+
+from dagkit.backends.spark.failures.jobs import is_connect
+from dagkit.backends.spark.session.master import LOCAL
+from dagkit.backends.spark.window.placing import speculates
+from dagkit.engine.program.program import Program
+from dagkit.engine.work.handover import SlotStanding
+from dagkit.engine.worker.board_server import BoardServer
+from dagkit.engine.worker.protocol import WindowTask
+
+LOOPBACK = "127.0.0.1"
+
+_logger = logging.getLogger(__name__)
+
+
+class Boards:
+    """Starts a board server with the first window that needs one.
+
+    A Spark Connect session has none. Nor has one that runs tasks twice: where the second attempt is the faster one, the
+    first may have given work away, so that the window would be lost.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._starting = Lock()
+        self._is_reachable = True
+        """Whether a slot of each window so far has connected: each idle slot waits for its connection."""
+        self._server: BoardServer | None = None
+
+    @contextmanager
+    def serving(self, task: WindowTask, program: Program, cores: int) -> Iterator[WindowTask]:
+        """Give the window a board if the workers can reach this process."""
+        slots, movable = program.queued_slots, task.attempt.movable
+        server = self._started() if slots and self._is_reachable else None
+        if server is None:
+            yield task
+            return
+        first = frozenset(into for into in movable if program.stage_of[into.operator].level == 0)
+        with server.window(task.window_id, slots, first, cores) as place:
+            yield task.trying(board=place)
+            if movable and self._is_reachable and not server.is_reached(place):
+                self._is_reachable = False
+                _logger.warning(
+                    "no worker reached the driver at %s:%d, so slots hand no work over: set spark.driver.host to a "
+                    "name of this machine that workers reach, or HAND_OVER_WORK to false",
+                    place.host,
+                    place.port,
+                )
+
+    def running(self) -> list[SlotStanding]:
+        """The last report of each slot."""
+        return [] if self._server is None else self._server.running()
+
+    def close(self) -> None:
+        """Cut all connections."""
+        if self._server is not None:
+            self._server.close()
+
+    def _started(self) -> BoardServer | None:
+        with self._starting:
+            if self._server is None and not is_connect(self._spark) and not speculates(self._spark):
+                setting = self._spark.conf.get
+                if LOCAL.fullmatch(setting("spark.master") or ""):
+                    self._server = BoardServer(LOOPBACK, LOOPBACK)
+                else:  # as Spark's own driver is reached
+                    host = setting("spark.driver.host", None) or LOOPBACK
+                    self._server = BoardServer(host, setting("spark.driver.bindAddress", None) or host)
+            return self._server

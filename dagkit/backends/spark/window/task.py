@@ -1,0 +1,239 @@
+"""The Spark task: it runs one slot of one level, in a query or, on one machine, in a job without Spark SQL."""
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dagkit.backends.spark.shipping.frames import Frames
+from dagkit.backends.spark.shipping.kept_state import Kept, SentState, changed_in, received
+from dagkit.backends.spark.shipping.level_files import LevelFiles, read_rows, write_rows
+from dagkit.backends.spark.shipping.rows import DRIVER, End, Kind, Row, rows_in
+from dagkit.backends.spark.shipping.sending import Sending
+from dagkit.backends.spark.shipping.shipping import Shipped
+from dagkit.backends.spark.window.worker import at_work, hold_memory, settle
+from dagkit.engine.program.differences import Change
+from dagkit.engine.program.program import Program
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.outbox import Arrived
+from dagkit.engine.worker.protocol import Report, SlotState, WindowTask
+from dagkit.engine.worker.slot import SlotRun
+from dagkit.errors import DagkitError
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The input of one slot in one window, from the driver."""
+
+    state: SentState = field(default_factory=dict)
+    rows: tuple[bytes, ...] = ()
+    """Frames of the items from the driver."""
+    work: tuple[WorkItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SlotReport:
+    """The report of a slot to the driver at the end of its window."""
+
+    report: Report
+    """The report; its state is empty."""
+    state: Change | None
+    """The change of the slot's state; None if it did not change."""
+    attempt: bytes
+    """The attempt at the task."""
+    senders: Mapping[int, bytes]
+    """The attempt from which it received, for each slot of the level above."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    """The error of a task, with its level and slot."""
+
+    level: int
+    slot: int
+    error: DagkitError
+
+
+class _FailedAbove(Exception):
+    """A task of a level above failed, so the output of this task is discarded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTask:
+    """The tasks of one level in one window. Spark calls it for each slot, which it finds in the rows that it gets."""
+
+    shipped: Shipped
+    level: int
+    window: WindowTask
+    """The part of the window's task that all slots share. The rest is in `given`."""
+    given: Mapping[int, bytes]
+    """The pickled `Given` of each slot; empty if it comes as a row."""
+    given_by_row: bool = False
+    kept: Kept = field(default_factory=dict)
+    """The parts of large state that workers keep."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with at_work():
+            hold_memory()
+            program, known = self.shipped.unpacked()
+            program = program.placing(self.window.attempt.locates)
+            yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
+            settle(self.shipped.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastTask:
+    """A task that workers read from a broadcast, because it is too large for a closure."""
+
+    task: "Broadcast[LevelTask]"
+    kept: Kept = field(default_factory=dict)
+    """That of the task. A broadcast does not hold others."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return replace(self.task.value, kept=self.kept)(batches)
+
+
+class _Task:
+    """One slot while it runs."""
+
+    def __init__(self, task: LevelTask, program: Program, frames: Frames, batches: Iterator[pa.RecordBatch]) -> None:
+        self.task = task
+        self.level = task.level
+        self.program = program
+        self.frames = frames
+        self.is_last = task.level == program.levels - 1
+        self.ends: dict[int, End] = {}
+        self.received = 0
+        self.failed = False
+        self.slot, self.given, self.rows = self._begin(batches)
+        self.state: SlotState = received(self.given.state, task.kept)
+        self.sending = Sending(frames, self.slot, 1 if self.is_last else program.slots_at(task.level + 1))
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        try:
+            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.state, work=self.given.work)
+            run.outbox.keep = self.sending.keep
+            for _ in run.run(self._arriving()):
+                yield from self.sending.ready()
+            self._check_ends()
+            self._send(Kind.REPORT, self._reported(run.report()))
+        except _FailedAbove:
+            self.failed = True
+        except DagkitError as error:
+            self.failed = True
+            self._send(Kind.FAILURE, TaskFailed(self.level, self.slot, error))
+        if self.failed:  # still pass on the reports of other slots
+            for _ in self._items():
+                yield from self.sending.ready()
+        yield from self.sending.rest(failed=self.failed)
+        if not self.is_last:
+            yield self.sending.ends(self.level + 1, failed=self.failed)
+
+    def _reported(self, report: Report) -> SlotReport:
+        change = changed_in(self.state, report.state)
+        return SlotReport(replace(report, state={}), change, self.sending.attempt, self._senders())
+
+    def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, Given, Iterator[Row]]:
+        """The slot, its input, and the rows that follow."""
+        if self.level == 0 and not self.task.given_by_row:
+            (slot,) = (number for batch in batches for number in batch.column(0).to_pylist())
+            return slot, _read_given(self.task.given.get(slot)), iter(())
+        rows = self._of_one_slot(batches)
+        first = next(rows)
+        if self.task.given_by_row:
+            assert first.kind is Kind.GIVEN, "the row with the input of a slot comes first"
+            return first.to, _read_given(first.payload), rows
+        slot = self.slot
+        return slot, _read_given(self.task.given.get(slot)), _chained(first, rows)
+
+    def _of_one_slot(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+        known = None
+        for batch in batches:
+            for slot, row in zip(batch.column("slot").to_pylist(), rows_in(batch), strict=True):
+                assert known in (None, slot), "all rows of a partition belong to one slot"
+                known = self.slot = slot
+                yield row
+
+    def _arriving(self) -> Iterator[Arrived | None]:
+        """The batches from the driver, then those from the levels above, with their wires; None for a row passed on.
+
+        Raise _FailedAbove if a task above failed.
+        """
+        for payload in self.given.rows:
+            yield from self.frames.read(pa.py_buffer(payload))
+        for row in self._items():
+            if self.failed:
+                raise _FailedAbove
+            if row is None:
+                yield None
+            else:
+                yield from self.frames.read(row.payload)
+        if self.failed:
+            raise _FailedAbove
+
+    def _items(self) -> Iterator[Row | None]:
+        """The rows for this slot. A row for a later level or the driver is passed on, and None is yielded for it."""
+        for row in self.rows:
+            if row.kind is Kind.END:
+                end = End.of(row.payload)
+                assert end.sender not in self.ends, "every task ends once"
+                self.ends[end.sender] = end
+                self.failed |= end.failed
+                continue
+            self.received += 1
+            if row.level == self.level:
+                yield row
+            elif row.level == DRIVER or not self.failed:
+                self.sending.add(row)
+                yield None
+
+    def _check_ends(self) -> None:
+        if self.level:
+            assert self._all_ended(), f"every slot above sent a last row to slot {self.slot} of level {self.level}"
+            sent = sum(end.rows for end in self.ends.values())
+            assert sent == self.received, f"slot {self.slot} of {self.level} received {self.received} of {sent} rows"
+
+    def _all_ended(self) -> bool:
+        return set(self.ends) == set(range(self.program.slots_at(self.level - 1)))
+
+    def _senders(self) -> Mapping[int, bytes]:
+        return {sender: end.attempt for sender, end in self.ends.items()}
+
+    def _send(self, kind: Kind, message: SlotReport | TaskFailed) -> None:
+        self.sending.add(Row(DRIVER, self.slot, kind, pickle.dumps(message)))
+
+
+def _read_given(data: bytes | pa.Buffer | None) -> Given:
+    if data is None:
+        return Given()
+    given: Given = pickle.loads(data)  # noqa: S301 - written by our own driver
+    return given
+
+
+def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rows
+
+
+@dataclass(frozen=True, slots=True)
+class LevelJob:
+    """The task of a level: for each partition, its slot. It returns rows for the driver, or the path of a file."""
+
+    task: LevelTask | BroadcastTask
+    files: LevelFiles
+
+    def __call__(self, slot: int, _: Iterable[int]) -> Iterator[bytes]:
+        rows = self.task(self._arriving(slot))
+        if self.files.folder is None:
+            return (batch.serialize().to_pybytes() for batch in rows)
+        return iter([write_rows(rows, self.files.folder).encode()])
+
+    def _arriving(self, slot: int) -> Iterator[pa.RecordBatch]:
+        if self.files.above is None:
+            return iter([pa.record_batch([pa.array([slot])], names=["id"])])
+        return read_rows(self.files.above, slot)

@@ -1,0 +1,73 @@
+// Whether the run is well, whether it keeps up, what is amiss and since when: sentences, the worst first.
+
+import { h, section } from "./dom.js";
+import { amount, amounts, byUnit, count, counted, duration, percent, time } from "./format.js";
+import { isLive } from "./view_graph.js";
+
+const KINDS = ["amiss", "warn", "fine"];
+const MARKS = { amiss: "✕", warn: "!", fine: "✓" };
+const SLOW_SECONDS = 60; // an element that takes longer than this is named
+
+export function health(status) {
+  if (!status) return [];
+  const said = [...ended(status), ...troubles(status), ...(isLive(status) ? keepsUp(status) : [])];
+  said.sort(([one], [other]) => KINDS.indexOf(one) - KINDS.indexOf(other));
+  return [section("Health", h("ul", { class: "health" }, said.map(([kind, ...sentence]) =>
+    h("li", { class: kind }, h("span", { "aria-hidden": "true", class: "mark" }, MARKS[kind]), h("span", {}, ...sentence)))))];
+}
+
+function ended(status) {
+  const next = status.window ? `resumes after window ${count(status.window)}` : "begins again";
+  switch (status.state) {
+    case "killed":
+      return [["amiss", `The driver was killed; its last sign of life is of ${time(status.at)}. The next launch ${next}, and no record is lost.`]];
+    case "silent":
+      return [["amiss", `The driver on ${status.driver.host} has been silent since ${time(status.at)}: it may be cut off, and still run.`]];
+    case "failed":
+      return [["amiss", `The run ended with an error at ${time(status.error?.at ?? status.at)}. The next launch ${next}, and no record is lost.`]];
+    case "stopped":
+      return [status.pending_elements
+        ? ["warn", `Stopped at ${time(status.at)}; ${counted(status.pending_elements, "element")} wait for the next launch.`]
+        : ["fine", `Stopped at ${time(status.at)}, with nothing left to do.`]];
+    default:
+      return [];
+  }
+}
+
+function troubles(status) {
+  const error = status.error;
+  const said = (status.waits_for ?? []).map((sentence) => ["warn", sentence]);
+  if (error?.again) {
+    const where = [error.window && `Window ${count(error.window)}`, error.operator && `in ${error.operator}`].filter(Boolean).join(" ");
+    said.push(["warn", `${where || "A window"} failed at ${time(error.at)} and ran again: ${error.message.split("\n")[0]}`]);
+  }
+  for (const [name, counts] of Object.entries(status.left_out ?? {})) {
+    const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
+    said.push(["warn", `${name}: ${parts.join(", ")}.`]);
+  }
+  return said;
+}
+
+// How far the launch has come, with what slots have read of the windows in flight.
+function keepsUp(status) {
+  if (status.state === "starting") return [["fine", `Starting: ${status.step}`]];
+  const taken = (pick) => status.in_flight.flatMap((window) => Object.entries(window[pick] ?? {}));
+  const sums = (pairs) => pairs.reduce((all, [unit, number]) => ({ ...all, [unit]: (all[unit] ?? 0) + number }), {});
+  const read = Object.entries(byUnit(status.operators, (each) => each.positions));
+  const done = sums([...read, ...taken("done")]);
+  const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
+  const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
+  if (total(whole) <= total(sums(read))) return [["fine", "Keeping up: nothing waits."]];
+  const share = total(done) / total(whole);
+  const units = Object.keys(whole);
+  const speed = status.positions_per_second && units.length === 1 ? `, ${amount(status.positions_per_second, units[0])}/s` : "";
+  const about = (seconds) => duration(seconds < 60 ? Math.round(seconds) : seconds)?.replace(".0 s", " s");
+  const [least, most] = [about(status.eta_least_seconds ?? null), about(status.eta_most_seconds ?? null)];
+  const spread = least === most ? "" : ` (${least} to ${most})`;
+  const left = (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
+  const said = [["fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
+    ` ${percent(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
+  const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);
+  if (slow) said.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${percent(slow[0].fraction)} done`}.`]);
+  return said;
+}

@@ -1,1 +1,0 @@
-"""Work that is not done: set aside, given up by a user, or retried."""

@@ -1,1 +1,0 @@
-"""What may change between two windows: requests, listeners, and the plan that runs."""

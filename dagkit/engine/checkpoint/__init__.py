@@ -1,1 +1,0 @@
-"""Checkpoints, the journal that stores them, and their use under a changed plan."""

@@ -1,1 +1,0 @@
-"""What operators stage for external systems, and its delivery after the commit."""

@@ -1,1 +1,0 @@
-"""Past windows, read from a ledger; nothing here writes."""

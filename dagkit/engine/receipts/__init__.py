@@ -1,1 +1,0 @@
-"""Receipts for input files that are committed with all their output."""

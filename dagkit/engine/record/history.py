@@ -1,0 +1,159 @@
+"""Past windows, read from a ledger while the application runs or later: all of them, a page, or a sample.
+
+Of a page, only what the block of each window stores is read, without what is carried from window to window, such as
+the queue.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.journal import last_checkpoint, stored_at
+from dagkit.engine.record.row_account import RowAccount, RowsUnbalanced, breaches
+from dagkit.engine.record.stored import CheckpointReader, own_of
+from dagkit.ledger import Chain, DatasetKind, ExecuteTransform, Ledger, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One committed window and its block."""
+
+    chain: Chain
+    record: Record
+    checkpoint: Checkpoint
+    """Its checkpoint; of all readers but `history`, without the parts that are carried from window to window."""
+
+    @property
+    def committed(self) -> datetime:
+        return self.record.block.system_time
+
+    @property
+    def block(self) -> int:
+        """The number of its block in the application's chain."""
+        return self.record.seq
+
+
+def is_named(source: str, path: str) -> bool:
+    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity.
+
+    The identity of a remote file begins with the name of the file.
+    """
+    name = source if source.startswith(path) else source.partition(": ")[2]
+    if name == path:
+        return True
+    return name.startswith(f"{path}@") and ("/" not in name[len(path) :] or name.startswith(path, len(path) + 1))
+
+
+def application_chain(ledger: Ledger) -> Chain | None:
+    """The chain of the ledger's application; None before its first launch has created it."""
+    chains = (ledger.chain(name) for name in ledger.names())
+    return next((chain for chain in chains if chain.kind is DatasetKind.DERIVATIVE), None)
+
+
+def newest_checkpoint(ledger: Ledger) -> Checkpoint:
+    """The checkpoint of the last window; an empty one if there is no window."""
+    chain = application_chain(ledger)
+    return Checkpoint() if chain is None else last_checkpoint(chain)[0]
+
+
+def history(ledger: Ledger, first: int = 0) -> Iterator[Window]:
+    """Yield the windows of the ledger's application, oldest first, from the block `first` of its chain on."""
+    chain = application_chain(ledger)
+    if chain is not None:
+        reader = CheckpointReader(partial(stored_at, chain))
+        for record in chain.records(first):
+            content = _stored(chain, record)
+            if content is not None:
+                whole = reader.whole(json.loads(content), record.seq)
+                yield Window(chain, record, Checkpoint.model_validate(whole))
+
+
+def own_windows(ledger: Ledger, *needles: bytes) -> Iterator[Window]:
+    """Yield the windows whose stored checkpoints contain any of these bytes, oldest first."""
+    chain = application_chain(ledger)
+    if chain is not None:
+        for record in chain.records():
+            content = _stored(chain, record)
+            if content is not None and any(needle in content for needle in needles):
+                yield _own_window(chain, record, content)
+
+
+def windows_between(chain: Chain, first: int, last: int) -> Iterator[Window]:
+    """Yield the windows of the blocks from `first` to `last`, both included, oldest first."""
+    for record in chain.records(max(0, first), last):
+        window = _window(chain, record)
+        if window is not None:
+            yield window
+
+
+def window_at(chain: Chain, seq: int) -> Window | None:
+    """The window of a block; None if the block is no window."""
+    return _window(chain, chain.read(seq)) if 0 <= seq <= chain.head.seq else None
+
+
+def block_of(chain: Chain, window_id: int) -> int | None:
+    """The number of the block of a window, or None; a logarithmic number of reads, for window ids never decrease."""
+    low, high = 0, chain.head.seq
+    while low < high:
+        middle = (low + high) // 2
+        found = next(windows_between(chain, middle, high), None)
+        if found is None or found.checkpoint.window >= window_id:
+            high = middle
+        else:
+            low = found.record.seq + 1
+    found = next(windows_between(chain, low, chain.head.seq), None)
+    return found.record.seq if found is not None and found.checkpoint.window == window_id else None
+
+
+def stride(blocks: int, points: int) -> int:
+    """The least power of two that leaves at most so many of these blocks.
+
+    The blocks whose numbers it divides stay a sample while the chain grows.
+    """
+    found = 1
+    while blocks > points * found:
+        found *= 2
+    return found
+
+
+def _window(chain: Chain, record: Record) -> Window | None:
+    content = _stored(chain, record)
+    return None if content is None else _own_window(chain, record, content)
+
+
+def _stored(chain: Chain, record: Record) -> bytes | None:
+    """What a block stores of a checkpoint; None if the block is no window."""
+    return chain.checkpoint_at(record) if isinstance(record.block.event, ExecuteTransform) else None
+
+
+def _own_window(chain: Chain, record: Record, content: bytes) -> Window:
+    return Window(chain, record, Checkpoint.model_validate(own_of(json.loads(content))))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRows:
+    """The row account of one window."""
+
+    window_id: int
+    account: RowAccount
+
+    def breaches(self) -> Iterator[RowsUnbalanced]:
+        """Yield an error for each operator and stream whose items do not add up."""
+        return breaches(self.window_id, self.account)
+
+
+def row_history(ledger: Ledger) -> Iterator[WindowRows]:
+    """Yield the accounts of all windows that had items, oldest first."""
+    for entry in history(ledger):
+        if entry.checkpoint.rows:
+            yield WindowRows(entry.checkpoint.window, entry.checkpoint.rows)
+
+
+def refuse_unbalanced(ledger: Ledger) -> None:
+    """Raise the first RowsUnbalanced of a ledger, if the items of any window do not add up."""
+    for window in row_history(ledger):
+        for breach in window.breaches():
+            raise breach

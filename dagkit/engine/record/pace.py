@@ -1,0 +1,85 @@
+"""How fast a launch reads, from what its slots report while windows run; and how long pending work takes."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+LATELY = timedelta(seconds=5)
+USUALLY = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """An estimate of the seconds that pending work takes."""
+
+    seconds: float
+    """At the speed of the last half minute."""
+    least: float
+    """At the fastest of three speeds: of the last five seconds, of the last half minute, and of the whole launch."""
+    most: float
+    """At the slowest of them."""
+
+
+@dataclass
+class Pace:
+    """The positions that a launch has read, over time. The time in which no window runs does not count."""
+
+    _read: int = 0
+    _began: tuple[datetime, int] | None = None
+    """The beginning of the time that counts, moved by the time that does not, and what had been read then."""
+    _samples: deque[tuple[datetime, int]] = field(default_factory=deque)
+    """Times and positions of the last half minute, and one older sample."""
+
+    def resume(self, at: datetime) -> None:
+        """Note that a window begins after a time in which none ran."""
+        idle = timedelta() if not self._samples else max(timedelta(), at - self._samples[-1][0])
+        self._began = (at, self._read) if self._began is None else (self._began[0] + idle, self._began[1])
+        self._samples = deque((sampled + idle, read) for sampled, read in self._samples) or deque([(at, self._read)])
+
+    def report(self, at: datetime, read: int) -> None:
+        """Note how much slots report to have read. The time before the first report is that of starting workers."""
+        if self._read:
+            self.add(at, read)
+        else:
+            self._read, self._began, self._samples = read, (at, read), deque([(at, read)])
+
+    def add(self, at: datetime, read: int) -> None:
+        """Note how much is read at a time. It never falls: an attempt that failed had read it."""
+        if self._began is None:
+            self.resume(at)
+        self._read = max(self._read, read)
+        self._samples.append((at, self._read))
+        while len(self._samples) > 1 and self._samples[1][0] <= at - USUALLY:
+            self._samples.popleft()
+
+    @property
+    def per_second(self) -> float:
+        """The positions that were read in a second of the last half minute; 0 if that is unknown."""
+        return self._since(USUALLY) or 0.0
+
+    def time_for(self, positions: int, at: datetime) -> TimeLeft | None:
+        """Estimate the time for the positions that followed the last sample; None if there are none, or no speed."""
+        usual = self._since(USUALLY)
+        if positions <= 0 or not usual:
+            return None
+        spent = (at - self._samples[-1][0]).total_seconds()
+        speeds = [speed for speed in self._speeds() if speed]
+        return TimeLeft(*(max(0.0, positions / speed - spent) for speed in (usual, max(speeds), min(speeds))))
+
+    def _speeds(self) -> Iterator[float | None]:
+        yield self._since(LATELY)
+        yield self._since(USUALLY)
+        if self._began is not None and self._samples:
+            began, before = self._began
+            seconds = (self._samples[-1][0] - began).total_seconds()
+            yield (self._read - before) / seconds if seconds > 0 else None
+
+    def _since(self, period: timedelta) -> float | None:
+        """The speed in this period before the last sample, at least since the sample before it; None if unknown."""
+        if len(self._samples) < 2:
+            return None
+        *earlier, (last, read) = self._samples
+        first, before = next((sample for sample in earlier if sample[0] >= last - period), earlier[-1])
+        seconds = (last - first).total_seconds()
+        return (read - before) / seconds if seconds > 0 else None

@@ -1,0 +1,239 @@
+"""The present picture of a run as plain data, with a JSON form that other processes read."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import chain
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from dagkit.api.stats import WorkProgress, by_unit
+from dagkit.engine.record.run_events import SlotAtWork
+from dagkit.ground.amounts import BYTE
+
+State = Literal["starting", "running", "draining", "stopped", "failed", "restarted"]
+"""A driver writes one of these, and `dagkit restart` the last. `draining` waits for the windows in flight; `stopped`,
+`failed` and `restarted` are final."""
+
+FINAL: tuple[State, ...] = ("stopped", "failed", "restarted")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")  # a later dagkit may write more
+
+
+class DriverProcess(_Part):
+    """The process that runs the application, and its launch."""
+
+    launch: str
+    """A random ID: one process may launch several times."""
+    host: str
+    pid: int
+    began: str
+    """When the process began, as its system counts time; distinguishes it from a later one with the same number."""
+    user: str
+
+
+class RunningWindow(_Part):
+    """A window in flight."""
+
+    window: int
+    elements: int
+    since: datetime
+    lasts_millis: float | None = None
+    """How long slots may begin new work; None: until there is no more."""
+    amounts: Mapping[str, int] = {}
+    """The positions of its work, by their unit."""
+    done: Mapping[str, int] = {}
+    """How many of them slots have processed, as they last reported, by unit."""
+
+
+class PendingInput(_Part):
+    """The pending work of one input."""
+
+    port: str
+    elements: int
+    positions: int
+
+
+class RejectedRecord(_Part):
+    """A sample of what an operator rejected."""
+
+    window: int
+    place: str
+    """Where it was read, in words; empty if that is unknown."""
+    record: str
+    """The record, shortened, with the reason if it names one."""
+
+
+class OperatorFigures(_Part):
+    """The figures of one operator. Rates are averages over the last ten seconds, totals those of this launch."""
+
+    name: str
+    stage: str
+    partitions: int
+    wanted: int
+    """The partitions of the last decision."""
+    received: int = 0
+    sent: int = 0
+    rejected_records: tuple[RejectedRecord, ...] = ()
+    """What it rejected last, or some of it: at most ten records. `left_out` has the number of all."""
+    positions: int = 0
+    """How many positions were read, in `unit`."""
+    unit: str = BYTE
+    """The noun for one position, in which `pending` counts, too."""
+    reads: bool = True
+    """Whether its positions are read, or only divided for other operators."""
+    received_per_second: float = 0.0
+    sent_per_second: float = 0.0
+    positions_per_second: float = 0.0
+    busy: float = 0.0
+    """The share of the last window in which its slots worked, 0 to 1. Fused operators have the same value."""
+    elements_begun: int = 0
+    pending: tuple[PendingInput, ...] = ()
+    underway: tuple[WorkProgress, ...] = ()
+    """Elements that were begun and not finished by the last window: at most ten, the least complete first."""
+    eta_seconds: float | None = None
+    """The time that its pending work takes at the present rate; None if there is none, or no rate."""
+
+
+class StageFigures(_Part):
+    """Operators that run as one."""
+
+    name: str
+    operators: tuple[str, ...]
+    level: int
+
+
+class RunTotals(_Part):
+    """Totals of this launch."""
+
+    windows: int = 0
+    positions: int = 0
+    written: int = 0
+    """Bytes."""
+    files: int = 0
+    """Files that were completed."""
+    completed: int = 0
+    """The bytes that these files hold, which earlier launches may have written."""
+    elements_found: int = 0
+    items_found: int = 0
+
+
+class RunError(_Part):
+    """The last failure."""
+
+    at: datetime
+    operator: str | None = None
+    window: int | None = None
+    code: str | None = None
+    message: str
+    help: str = ""
+    """What to do about it; empty if that is unknown."""
+    again: bool
+    """Whether the window ran again."""
+
+
+class RunSnapshot(_Part):
+    """The picture of one launch at one time."""
+
+    format: Literal["dagkit.status/1"] = "dagkit.status/1"
+    application: str
+    application_path: str
+    version: str
+    driver: DriverProcess
+    master: str
+    """`reference`, or the master of Spark."""
+    until: str
+    since: datetime
+    """When the launch began."""
+    at: datetime
+    """When the driver wrote this: its heartbeat."""
+    state: State = "starting"
+    step: str = ""
+    """What the start does now; empty afterwards."""
+    spark_page: str | None = None
+    """The URL of Spark's own page about the application, if there is one."""
+    resumed_after: int = 0
+    window: int = 0
+    """The last committed window."""
+    block: int | None = None
+    """The number of its block in the application's chain of the ledger."""
+    committed_at: datetime | None = None
+    in_flight: tuple[RunningWindow, ...] = ()
+    working: tuple[SlotAtWork, ...] = ()
+    """The elements that slots process in these windows: at most ten, those that take longest first."""
+    stages: tuple[StageFigures, ...] = ()
+    operators: tuple[OperatorFigures, ...] = ()
+    totals: RunTotals = RunTotals()
+    pending_elements: int = 0
+    pending_positions: int = 0
+    positions_per_second: float = 0.0
+    queued: Mapping[str, int] = {}
+    """The positions that wait and that no window in flight has taken, by their unit."""
+    eta_seconds: float | None = None
+    """The time that all pending work takes at the speed of the last half minute; None if there is none, or no speed."""
+    eta_least_seconds: float | None = None
+    """The same at the fastest, and at the slowest, of three speeds: lately, usually, and of the whole launch."""
+    eta_most_seconds: float | None = None
+    visible_at: datetime | None = None
+    """When the next incomplete output file becomes visible, if a limit of time applies to any."""
+    waits_for: tuple[str, ...] = ()
+    """The servers that do not answer the driver's process, first those away for longest; and the input that is there
+    and not read yet, such as files that are still being written. Each in a sentence."""
+    user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
+    """The metrics that operators declare, by operator; only those that are numbers or texts."""
+    left_out: Mapping[str, Mapping[str, int]] = {}
+    """What operators rejected or left out in this launch, by operator, and by metric or output; without zeros."""
+    read_again: Mapping[str, Mapping[str, int]] = {}
+    """What operators read before and read again as a whole, such as files that have grown, by operator and metric."""
+    error: RunError | None = None
+
+    @property
+    def read(self) -> Mapping[str, int]:
+        """The positions that this launch read, by their unit."""
+        return by_unit((each.unit, each.positions) for each in self.operators)
+
+    @property
+    def read_per_second(self) -> Mapping[str, float]:
+        return by_unit((each.unit, each.positions_per_second) for each in self.operators)
+
+    @property
+    def done(self) -> Mapping[str, int]:
+        """The positions that windows in flight have processed so far, by their unit."""
+        return by_unit(chain.from_iterable(window.done.items() for window in self.in_flight))
+
+    @property
+    def to_do(self) -> Mapping[str, int]:
+        """The positions that wait, with those of windows in flight, by their unit."""
+        amounts = chain.from_iterable(window.amounts.items() for window in self.in_flight)
+        return by_unit((*self.queued.items(), *amounts))
+
+    @property
+    def pending(self) -> Mapping[str, int]:
+        """The positions that wait, by their unit."""
+        return by_unit((each.unit, one.positions) for each in self.operators for one in each.pending)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the driver wrote that it ended."""
+        return self.state in FINAL
+
+
+# -- documents in the folder of an application, in ASCII: they may hold names that are not valid UTF-8 -----------------
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def bytes_of(document: BaseModel) -> bytes:
+    """The content of the file that holds a document."""
+    return (json.dumps(document.model_dump(mode="json"), separators=(",", ":")) + "\n").encode()
+
+
+def document_in(content: bytes, kind: type[T]) -> T:
+    """The document that a file with this content holds. Raise ValueError if it holds none of this kind."""
+    try:
+        return kind.model_validate(json.loads(content))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

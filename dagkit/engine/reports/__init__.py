@@ -1,1 +1,0 @@
-"""What happened in a run, for observers."""

@@ -1,0 +1,160 @@
+"""The connection of a slot to the board, over TCP. If anything fails, it is cut, and the slot works without it."""
+
+import logging
+import select
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Condition, Thread
+from typing import Final
+
+from dagkit.engine.program.address import Address
+from dagkit.engine.work.handover import (
+    LONGEST_LINE,
+    Asked,
+    BoardPlace,
+    FromSlot,
+    Given,
+    Giver,
+    Handed,
+    Handover,
+    Hello,
+    Idle,
+    Message,
+    Progressed,
+    line_of,
+    message_in,
+)
+from dagkit.ground.clock import patient
+
+BEAT_SECONDS: Final = 0.1
+"""How often a slot reports its progress."""
+WATCHED_AFTER_SECONDS: Final = 0.5
+"""A slot that hands no work over connects after this time, only to report its progress: most windows end before."""
+CONNECTED_WITHIN_SECONDS: Final = 0.5
+"""The longest time for a connection: an idle slot waits for it."""
+SENT_WITHIN_SECONDS: Final = 2.0
+"""The longest time for sending one message."""
+_LOOKS_SECONDS: Final = 0.05
+"""How often a waiting slot looks whether its time is over."""
+
+_logger = logging.getLogger(__name__)
+
+
+class SlotLink:
+    """The connection of one slot and input."""
+
+    def __init__(self, place: BoardPlace, into: Address, slot: int, *, hands_over: bool = True) -> None:
+        self._place = place
+        self.hands_over = hands_over
+        self._hello = Hello(place.token, place.window, into, slot)
+        self._changed = Condition()
+        """Guards everything below. It is notified when an idle slot gets an answer, or when the connection is cut."""
+        self._giver: Giver | None = None
+        self._socket: socket.socket | None = None
+        self._is_idle = False
+        self._taken: Handover | None = None
+        self._is_cut = False
+
+    @property
+    def is_up(self) -> bool:
+        return self.hands_over and self._socket is not None and not self._is_cut
+
+    def open(self, giver: Giver) -> None:
+        """Connect in the background: the slot does not wait for it."""
+        self._giver = giver
+        Thread(target=self._serve, args=(giver,), name="board", daemon=True).start()
+
+    def more(self, until: Callable[[], bool]) -> Handover | None:
+        with self._changed:
+            if self._is_cut or not self.hands_over:
+                return None
+            self._is_idle = True
+            self._send(Idle())
+            while self._waits() and not until():
+                self._changed.wait(_LOOKS_SECONDS)
+            taken, self._taken = self._taken, None
+            return taken
+
+    def close(self) -> None:
+        if self._socket is not None and self._giver is not None:
+            self._send(Progressed(self._giver.standing()))
+        self._cut()
+
+    def _waits(self) -> bool:
+        return self._is_idle and not self._is_cut
+
+    def _serve(self, giver: Giver) -> None:
+        """Report progress and answer the driver until the connection is cut."""
+        try:
+            if not self.hands_over and self._ends_within(WATCHED_AFTER_SECONDS):
+                return
+            self._connect()
+            buffer = bytearray()
+            while not self._is_cut:
+                for line in self._lines(buffer):
+                    self._take(message_in(line), giver)
+                self._send(Progressed(giver.standing()))
+        except (OSError, ValueError) as error:
+            _logger.debug("the board is not reached: %s", error)
+        finally:
+            self._cut()
+            if self._socket is not None:
+                self._socket.close()
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Wait until the slot has ended its work, at most this long; return whether it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_cut, seconds)
+
+    def _connect(self) -> None:
+        place = self._place.host, self._place.port
+        connection = socket.create_connection(place, patient(CONNECTED_WITHIN_SECONDS))
+        connection.settimeout(patient(SENT_WITHIN_SECONDS))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._changed:
+            if self._is_cut:
+                connection.close()
+                return
+            self._socket = connection
+            self._send(self._hello)
+            if self._is_idle:
+                self._send(Idle())
+
+    def _lines(self, buffer: bytearray) -> list[bytes]:
+        """Wait for messages, at most until the next report is due."""
+        connection = self._socket
+        if connection is None or not select.select([connection], [], [], BEAT_SECONDS)[0]:
+            return []
+        data = connection.recv(1 << 16)
+        if not data or len(buffer) > LONGEST_LINE:
+            raise ConnectionError("the driver closed the connection")
+        buffer += data
+        *lines, rest = bytes(buffer).split(b"\n")
+        buffer[:] = rest
+        return lines
+
+    def _take(self, message: Message, giver: Giver) -> None:
+        if isinstance(message, Asked):
+            self._send(Given(giver.give()))
+            return
+        with self._changed:
+            self._is_idle = False
+            self._taken = message.handover if isinstance(message, Handed) else None
+            self._changed.notify_all()
+
+    def _send(self, message: FromSlot) -> None:
+        with self._changed:
+            if self._socket is not None and not self._is_cut:
+                try:
+                    self._socket.sendall(line_of(message))
+                except OSError:
+                    self._cut()
+
+    def _cut(self) -> None:
+        with self._changed:
+            self._is_cut = True
+            if self._socket is not None:
+                with suppress(OSError):  # the driver closed it first
+                    self._socket.shutdown(socket.SHUT_RDWR)
+            self._changed.notify_all()

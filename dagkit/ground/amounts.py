@@ -1,0 +1,57 @@
+"""Amounts and tables as text for people."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+BYTE: Final = "byte"
+"""The unit of positions that are those of bytes."""
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes in readable form: `512 B`, `1.5 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def in_units(amounts: Mapping[str, float]) -> str:
+    """Amounts by their unit in readable form: `1.5 MB`, `1,234 offsets`, `1.5 MB and 1 key`; `0 B` for none."""
+    shown = [
+        in_bytes(count) if unit == BYTE else counted(round(count), unit) for unit, count in sorted(amounts.items())
+    ]
+    return " and ".join(shown) or in_bytes(0)
+
+
+def in_time(seconds: float) -> str:
+    """A time in readable form: `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 stage`, `2,000 stages`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def what_was_written(size: int, files: int) -> str:
+    """The bytes written, and the files that were completed: `1.5 MB written to 2 files`, `nothing written`.
+
+    An earlier launch may have written what a file holds.
+    """
+    if not size:
+        return "nothing written" + (f", {counted(files, 'file')} completed" if files else "")
+    return f"{in_bytes(size)} written" + (f" to {counted(files, 'file')}" if files else "")
+
+
+def aligned(rows: Iterable[Sequence[str]], *, to_right: bool = False) -> str:
+    """Rows as text in columns; `to_right` aligns all but the first of them to the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pad = str.rjust if to_right else str.ljust
+    return "\n".join("  ".join([row[0].ljust(widths[0]), *map(pad, row[1:], widths[1:])]).rstrip() for row in rows)

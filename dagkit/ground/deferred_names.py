@@ -1,0 +1,32 @@
+"""Names of a package whose modules are imported on first use, so that a process loads only what it uses."""
+
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from operator import itemgetter
+from typing import Any
+
+_NAME = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
+
+
+def homes_of(package: str) -> Mapping[str, str]:
+    """The names that `__init__.pyi` of a package lists, each with the module that defines it."""
+    spec: Any = sys.modules[package].__spec__
+    listed = spec.loader.get_data(f"{spec.origin}i").decode()  # also from an archive
+    return {name: home for home, name in sorted(_NAME.findall(listed), key=itemgetter(1))}
+
+
+def deferred(package: str, homes: Mapping[str, str], name: str) -> Any:
+    """Return what a module of the package defines. `homes` has the module of each name.
+
+    Raise NamedAsInApex for a name of Apex that has a counterpart under another name.
+    """
+    if name not in homes:
+        from dagkit.ground.names_of_apex import NamedAsInApex, hint  # noqa: PLC0415 - only a wrong name needs it
+
+        counterpart = hint(name)
+        if counterpart is not None:
+            raise NamedAsInApex(name, package, counterpart)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return getattr(import_module(homes[name]), name)

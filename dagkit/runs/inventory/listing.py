@@ -1,0 +1,276 @@
+"""The input files that exist, with what operators would do with each, and those that the ledger names."""
+
+import json
+from array import array
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from dagkit.api.files import ExplainsFiles, FileState
+from dagkit.api.operators import Operator
+from dagkit.compiler import Compilation
+from dagkit.compiler.rules.file_rules import items_into
+from dagkit.engine.parts.running_plan import RunningPlan
+from dagkit.engine.program.program import Launch, Program
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.record.journal import stored_in
+from dagkit.engine.record.work_history import untaken
+from dagkit.engine.worker.instances import SavedState, live
+from dagkit.ledger import DatasetKind, Ledger
+from dagkit.runs.inventory.arrivals import Noted, arrivals, is_folder, is_there, path_of
+from dagkit.runs.inventory.readings import path_in, slices, sources_in
+
+RECENT = 1 << 16
+"""As many hashes are kept in a Python set before they are merged into the array: each takes ten times as much there."""
+
+
+class Hashes:
+    """A set of values, of which two count as one if their hashes of 64 bits are equal."""
+
+    def __init__(self) -> None:
+        self._sorted = array("q")
+        self._recent: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._sorted) + len(self._recent)
+
+    def __contains__(self, value: Hashable) -> bool:
+        sought = hash(value)
+        if sought in self._recent:
+            return True
+        at = bisect_left(self._sorted, sought)
+        return at < len(self._sorted) and self._sorted[at] == sought
+
+    def add(self, value: Hashable) -> bool:
+        """Add a value; return whether it is new."""
+        if value in self:
+            return False
+        self._recent.add(hash(value))
+        if len(self._recent) >= RECENT:
+            self._merge()
+        return True
+
+    def _merge(self) -> None:
+        import numpy as np  # noqa: PLC0415 - few lists are that long
+
+        merged = np.concatenate([np.frombuffer(self._sorted, np.int64), np.fromiter(self._recent, np.int64)])
+        merged.sort()
+        self._sorted = array("q", merged.tobytes())
+        self._recent = set()
+
+
+Stage = Literal["waiting", "read", "quarantined", "given-up"]
+"""What became of a file that was found."""
+UNTAKEN = "no window has taken it yet"
+FOLLOWED = "it is followed: what is appended to it is read"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """The files of which work is not done, by their paths; all others that were found are read."""
+
+    noted: Noted
+    waiting: Mapping[str, Hashes]
+    """Those of which work waits, by the reason."""
+    aside: Mapping[str, str]
+    """Those of which work is set aside, with the reason."""
+    given_up: Mapping[str, str]
+    """Those of which work was given up when they were read last, with the reason."""
+    followed: Hashes
+    """Those of which work without an end has begun."""
+
+    @classmethod
+    def of(cls, ledger: Ledger, checkpoint: Checkpoint) -> Self:
+        """What is not done after the last window, whose checkpoint is given."""
+        noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
+        for item in checkpoint.queue:
+            if item.has_end or not item.turn:
+                waiting.setdefault(f"it waits for {item.into.operator}", Hashes()).add(path_of(item.name))
+            else:
+                followed.add(path_of(item.name))
+        for work in untaken(ledger):
+            waiting.setdefault(UNTAKEN, Hashes()).add(path_of(work.place.source))
+        aside = {path_of(each.item.name): f"set aside: {each.reason}" for each in checkpoint.aside}
+        return cls(noted, waiting, aside, _given_up(ledger, noted), followed)
+
+    def stage_of(self, path: str) -> tuple[Stage, str]:
+        """What became of a file that was found, and why it is not read."""
+        if path in self.aside:
+            return "quarantined", self.aside[path]
+        reason = next((reason for reason, paths in self.waiting.items() if path in paths), None)
+        if reason is not None:
+            return "waiting", reason
+        if path in self.given_up:
+            return "given-up", self.given_up[path]
+        return "read", FOLLOWED if path in self.followed else ""
+
+
+def _given_up(ledger: Ledger, noted: Noted) -> Mapping[str, str]:
+    """The files of which work was given up, and which were not found again since."""
+    if not noted.given_up:
+        return {}
+    last = {path_of(source): source for source in noted.given_up}
+    for source in (*noted.receivers, *sources_in(ledger)):
+        if (path := path_of(source)) in last:
+            last[path] = source
+    return {path: noted.given_up[source] for path, source in last.items() if source in noted.given_up}
+
+
+State = Literal["new", "pending", "waiting", "read", "quarantined", "given-up", "ignored", "gone"]
+"""What operators would do with a file, as in `FileState`; of one that was found, what became of it, as in `Stage`, or
+`gone`: it is not where it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """One file, and the operator that found it or would find it."""
+
+    finder: str
+    path: str
+    state: State
+    reason: str = ""
+
+
+def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator[ListedFile]:
+    """The files that exist where the application looks for them, then those that were found before and are gone.
+
+    Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
+    """
+    finders, running = places(compilation), running_plan(compilation, ledger)
+    files = FoundFiles.of(ledger, running[1])
+    found = {name: Hashes() for name in finders}
+    """The paths that each operator finds now."""
+    unreadable: list[str] = []
+    """Folders that may not be read: their files cannot be listed, and need not be gone."""
+    for name, state in _states(running, ledger, home):
+        if state.state != "ignored":
+            found[name].add(state.path)
+        if state.state in {"quarantined", "pending"} and is_folder(state.path):
+            unreadable.append(f"{state.path}/")
+        yield _now(files, name, state)
+    gone = Hashes()
+    for finder, path in _from_roots(ledger):
+        if path not in found.get(finder, ()) and gone.add((finder, path)):
+            gone.add(path)
+            yield _found(files, finder, path, is_gone=finder in finders and not path.startswith((*unreadable,)))
+    for arrival in arrivals(files.noted, compilation):
+        if arrival.path not in gone and not any(arrival.path in paths for paths in found.values()):
+            yield _found(files, arrival.finder, arrival.path, is_gone=not is_there(arrival.path))
+
+
+def recorded(ledger: Ledger) -> Iterator[ListedFile]:
+    """The files that operators found, as the ledger records them: those of each input operator once, in order."""
+    there, files = Hashes(), FoundFiles.of(ledger, newest_checkpoint(ledger))
+    for finder, path in _from_roots(ledger):
+        if there.add((finder, path)):
+            there.add(path)
+            yield _found(files, finder, path)
+    for arrival in arrivals(files.noted):
+        if arrival.path not in there:
+            yield _found(files, arrival.finder, arrival.path)
+
+
+def _now(files: FoundFiles, finder: str, file: FileState) -> ListedFile:
+    """A file that exists, with what its finder would do with it, or what became of it."""
+    if file.state == "seen":
+        return _found(files, finder, file.path)
+    return ListedFile(finder, file.path, file.state, file.reason)
+
+
+def _found(files: FoundFiles, finder: str, path: str, *, is_gone: bool = False) -> ListedFile:
+    """A file that was found, with what became of it."""
+    stage, reason = files.stage_of(path)
+    return ListedFile(finder, path, "gone" if is_gone and stage != "quarantined" else stage, reason)
+
+
+def _from_roots(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """The finders and paths of files, as chains record them: one that was read again several times."""
+    last = ("", "")
+    for name, chain, record in slices(ledger):
+        rows = b",".join((chain.data(record) or b"").splitlines())
+        for row in json.loads(b"[%b]" % rows):  # its hash was checked, so `read_json`, which is slower, finds no fault
+            path = path_in(row)
+            if path is not None and (name, path) != last:  # the blocks of a file follow each other
+                last = name, path
+                yield last
+
+
+def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[ListedFile]:
+    """What becomes of the file at a path now: for each operator that would find it, or where it arrived before."""
+    running = running_plan(compilation, ledger)
+    files = FoundFiles.of(ledger, running[1])
+    found = [_now(files, name, state) for name, state in _states(running, ledger, path=path)]
+    if not found and is_there(path):
+        here = (arrival for arrival in arrivals(files.noted, compilation) if arrival.path == path)
+        found = [_found(files, arrival.finder, arrival.path) for arrival in here]
+    return found
+
+
+def states(compilation: Compilation, ledger: Ledger, path: str) -> Iterator[tuple[str, FileState]]:
+    """What each operator that discovers files would do with the one at a path."""
+    return _states(running_plan(compilation, ledger), ledger, path=path)
+
+
+def _states(
+    running: tuple[RunningPlan, Checkpoint], ledger: Ledger, home: str = "", path: str | None = None
+) -> Iterator[tuple[str, FileState]]:
+    """The same with all files that exist, or with the one at a path, given the plan and checkpoint that are running."""
+    plan, checkpoint = running
+    graph, program = plan.configured.graph, plan.program
+    for name, partitions in sorted(program.operators.items()):
+        if not isinstance(partitions[0], ExplainsFiles):
+            continue
+        with set_up(program, ledger, checkpoint, name, home) as operator:
+            assert isinstance(operator, ExplainsFiles), "it is an instance of the same class"
+            for state in operator.file_states(items_into(graph, graph.by_name[name]), path):
+                yield name, state
+
+
+def running_plan(compilation: Compilation, ledger: Ledger) -> tuple[RunningPlan, Checkpoint]:
+    """The plan with which the next launch begins, and the checkpoint of the last window."""
+    checkpoint = newest_checkpoint(ledger)
+    return RunningPlan.resumed(compilation, checkpoint) if checkpoint.altered else RunningPlan.of(
+        compilation
+    ), checkpoint
+
+
+@contextmanager
+def set_up(program: Program, ledger: Ledger, checkpoint: Checkpoint, name: str, home: str = "") -> Iterator[Operator]:
+    """An operator outside of a run, with its state from the ledger."""
+    operator = live(program.operators[name][0], _state_of(ledger, checkpoint, name))
+    operator.setup(program.context_of(name, 0, checkpoint.window + 1, Launch(home=home or str(Path.cwd()))))
+    try:
+        yield operator
+    finally:
+        operator.teardown()
+
+
+def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:
+    """The paths and patterns that each operator searches for files."""
+    graph = compilation.graph
+    finders = [(node, node.operator) for node in graph.nodes if isinstance(node.operator, ExplainsFiles)]
+    return {node.name: list(operator.places(items_into(graph, node))) for node, operator in finders}
+
+
+def receivers(compilation: Compilation) -> Mapping[str, frozenset[str]]:
+    """The operators that each operator sends items to."""
+    found: dict[str, set[str]] = {}
+    for node in compilation.graph.nodes:
+        for _, stream in compilation.graph.connected_inputs(node.name):
+            for end in (stream.source, *stream.further_sources):
+                if end is not None:
+                    found.setdefault(end.node, set()).add(node.name)
+    return {name: frozenset(names) for name, names in found.items()}
+
+
+def _state_of(ledger: Ledger, checkpoint: Checkpoint, name: str) -> SavedState:
+    """The state of an operator: an input operator keeps it in its own chain, another one in the checkpoint."""
+    if name in checkpoint.state:
+        return checkpoint.state[name][0]
+    if name in ledger.names() and ledger.chain(name).kind is DatasetKind.ROOT:
+        return stored_in(ledger.chain(name))[1]
+    return {}

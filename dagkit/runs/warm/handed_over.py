@@ -1,0 +1,97 @@
+"""A launch in a process that the warm driver forked: it takes on what a process of its own would have."""
+
+import atexit
+import fcntl
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from dagkit.runs.warm.place import send
+
+Run = Callable[[Sequence[str], str], None]
+"""Runs a command line, given its arguments and the name of its program; it ends with SystemExit."""
+
+
+def run_handed_over(
+    request: Mapping[str, Any], files: Sequence[int], connection: socket.socket, ending: int, run: Run
+) -> NoReturn:
+    """Run the command line of a request, with its open files, and send its exit code.
+
+    Something is written to `ending` before, so that the warm driver waits for this process.
+    """
+    above = max(request["files"]) + 1
+    connection = socket.socket(fileno=fcntl.fcntl(connection.detach(), fcntl.F_DUPFD_CLOEXEC, above))
+    ending = fcntl.fcntl(ending, fcntl.F_DUPFD_CLOEXEC, above)
+    _place(files, request["files"])
+    _take_on(request)
+    ended = threading.Event()
+    threading.Thread(target=_follow, args=(connection, ended), name="dagkit-signals", daemon=True).start()
+    code = _code_of(run, request)
+    # what Python does at its end, except for freeing memory
+    threading._shutdown()  # type: ignore[attr-defined] # noqa: SLF001 - waits for threads
+    atexit._run_exitfuncs()  # noqa: SLF001
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    ended.set()
+    with suppress(OSError):  # the warm driver has ended
+        os.write(ending, b".")
+    with suppress(OSError):  # `dagkit launch` has ended
+        send(connection, {"code": code})
+    os._exit(code)
+
+
+def _place(files: Sequence[int], numbers: Sequence[int]) -> None:
+    """Give open files the numbers that they have in `dagkit launch`."""
+    moved = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, max(numbers) + 1) for file in files]
+    for file in files:
+        os.close(file)
+    for file, number in zip(moved, numbers, strict=True):
+        os.dup2(file, number)
+        os.close(file)
+
+
+def _take_on(request: Mapping[str, Any]) -> None:
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
+    environment = request["circumstances"]["environment"]
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment)
+    sys.path[:] = request["path"]
+    sys.argv[:] = request["arguments"]
+
+
+def _follow(connection: socket.socket, ended: threading.Event) -> None:
+    """Raise the signals that `dagkit launch` got in the main thread; end with it, unless the launch has ended."""
+    main = threading.main_thread()
+    while (number := _received(connection)) is not None:
+        assert main.ident is not None, "the main thread runs"
+        signal.pthread_kill(main.ident, number)
+    if not ended.is_set():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _received(connection: socket.socket) -> int | None:
+    try:
+        return next(iter(connection.recv(1)), None)
+    except OSError:
+        return None
+
+
+def _code_of(run: Run, request: Mapping[str, Any]) -> int:
+    try:
+        run(request["arguments"][1:], request["command"])
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        print(end.code, file=sys.stderr)  # noqa: T201 - as Python does
+        return 1
+    except BaseException:  # noqa: BLE001 - as Python does
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0

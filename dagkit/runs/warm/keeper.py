@@ -1,0 +1,113 @@
+"""The child of a warm driver that keeps Java with Spark."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from dagkit.errors import RunFailure
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.place import ServeFailed, receive, send
+
+Keep = Callable[[socket.socket], None]
+"""Runs in a child. It sends `{"java": …}` once Java is ready, then an answer to each message, which asks it to tidy
+after a launch; it returns when the socket is closed."""
+
+
+class Closable(Protocol):
+    """Something open."""
+
+    def close(self) -> None: ...
+
+
+class Keeper:
+    """The child that keeps Java, seen from the warm driver."""
+
+    def __init__(self, keep: Keep, closed: Sequence[Closable]) -> None:
+        """Fork the child, in which these files of the warm driver are closed."""
+        self.java: Any = None
+        """How to reach Java; None as long as it starts."""
+        self.ended = False
+        self.connection, theirs = socket.socketpair()
+        self.process = os.fork()
+        if self.process == 0:
+            with in_child((*closed, self.connection)):
+                keep(theirs)
+        theirs.close()
+
+    def await_ready(self) -> None:
+        """Wait until Java is ready. Raise ServeFailed if it does not start."""
+        try:
+            answer, _ = receive(self.connection)
+        except (OSError, EOFError):
+            self.ended = True
+            raise ServeFailed("the process that starts Spark has ended", "see the lines above") from None
+        if "failed" in answer:
+            raise ServeFailed(f"Spark cannot be kept running here: {answer['failed']}", answer["help"])
+        self.java = answer["java"]
+
+    def tidy(self) -> bool:
+        """Prepare Java for the next launch; whether that worked."""
+        try:
+            send(self.connection, {})
+            receive(self.connection)
+        except (OSError, EOFError):
+            return False
+        return True
+
+    def end(self) -> None:
+        """End Java and the child."""
+        self.connection.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.process, 0)
+
+
+@contextmanager
+def in_child(closed: Sequence[Closable]) -> Iterator[None]:
+    """In a forked process: close the files of its parent, and end instead of returning to what its parent does next."""
+    code = 70
+    try:
+        os.setsid()  # signals of a terminal are for its parent
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in closed:
+            each.close()
+        yield
+        code = 0
+    except BaseException:  # noqa: BLE001 - the process ends here
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)
+
+
+def keep_spark(machine: Machine, connection: socket.socket) -> None:
+    """Start Spark, and keep it until the connection is closed; tidy after each launch."""
+    from dagkit.backends.spark.session.kept_java import KeptJava  # noqa: PLC0415 - as above
+    from dagkit.backends.spark.window.daemon import KEPT  # noqa: PLC0415 - only the child uses Spark
+
+    os.environ[KEPT] = "1"
+    try:
+        kept = KeptJava(machine.started())
+    except RunFailure as failure:
+        send(connection, {"failed": failure.problem, "help": failure.help})
+        return
+    try:
+        send(connection, {"java": kept.address})
+        while _asked(connection):
+            kept.tidy()
+            send(connection, {})
+    finally:
+        kept.end()
+
+
+def _asked(connection: socket.socket) -> bool:
+    """Wait for a message; whether one came."""
+    try:
+        receive(connection)
+    except (EOFError, OSError):
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""DataFrames of Spark as input, and as output of each window."""

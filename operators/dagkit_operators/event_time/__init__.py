@@ -1,1 +1,0 @@
-"""Event time: watermarks from records, and aggregates in windows of event time."""

@@ -1,0 +1,80 @@
+"""Looks for what is new: on another thread, at intervals, and again while a server does not answer."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Generic, TypeVar
+
+from dagkit import Context, Outage, Unavailable, Until
+
+L = TypeVar("L")
+
+
+class Looks(Generic[L]):
+    """The looks of an input operator, one at a time; a launch with `--once` looks once.
+
+    The operator makes it in `setup`, since it cannot be pickled and the operator is shipped before that.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._look: Future[L | None] | None = None
+        self._ended = 0
+        self.next: datetime | None = None
+        """When the next look is due; None: at once."""
+        self.abandoned = threading.Event()
+        """Ends a look early: `teardown` sets it."""
+
+    @property
+    def are_on(self) -> bool:
+        """Whether a look has begun whose result was not taken."""
+        return self._look is not None
+
+    def now(self) -> datetime:
+        """The time by the clock of the launch."""
+        return datetime.now(UTC) if self._context.now is None else self._context.now()
+
+    def are_due(self, *, again: bool = False) -> bool:
+        """Whether to look now. `again`: also after the only look of a launch."""
+        if self._context.until is Until.ONCE and self._ended and not again:
+            return False
+        return self.next is None or self.now() >= self.next
+
+    def due_in_millis(self) -> int:
+        """The time left until the next look is due."""
+        return 0 if self.next is None else max(0, -(-(self.next - self.now()) // timedelta(milliseconds=1)))
+
+    def begin(self, look: Callable[[], L | None]) -> None:
+        """Look on another thread."""
+        self._look = self._context.in_background(look)
+
+    def take(self, interval_millis: int = 0) -> L | None:
+        """What a look has found, once after it has ended; else None. The next look is due after the interval."""
+        if self._look is None or not self._look.done():
+            return None
+        found, self._look = self._look.result(), None
+        self._ended += 1
+        self.next = self.now() + timedelta(milliseconds=interval_millis) if interval_millis else None
+        return found
+
+    def ask(self, server: str, question: Callable[[], L], unanswered: type[Exception] = Unavailable) -> L | None:
+        """Ask a server until it answers; None if the operator is torn down before. A look calls it."""
+        outage = Outage(server)
+        while True:
+            try:
+                found = question()
+            except unanswered as failure:
+                reason = failure.problem if isinstance(failure, Unavailable) else str(failure)
+                if self.abandoned.wait(outage.failed(reason)):
+                    return None
+            else:
+                outage.is_over()
+                return found
+
+
+@cache
+def outage_of(server: str) -> Outage:
+    """The outage of a server as the readers of this process see it: it lasts longer than a window."""
+    return Outage(server)

@@ -1,1 +1,0 @@
-"""Polling for what is new."""

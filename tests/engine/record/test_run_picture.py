@@ -1,0 +1,207 @@
+"""The picture of a run, from its events."""
+
+from dataclasses import replace
+from datetime import timedelta
+from math import nan
+
+import pytest
+
+from dagkit.api.outage import Outage
+from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
+from dagkit.compiler import compile_application
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.run_events import (
+    Committed,
+    Draining,
+    Ended,
+    Failed,
+    Found,
+    Measured,
+    Queue,
+    Reshaped,
+    Resumed,
+    RunEvent,
+    SlotAtWork,
+    Started,
+    Starting,
+    Working,
+)
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot
+from tests.engine.cast import numbers_collected
+from tests.engine.record.launches import NOON, SetClock, first_snapshot
+
+STATS = OperatorStats(3, (PortStats("blocks", 2),), (PortStats("output", 20),), busy_millis=500, positions=400)
+"""Of one partition, in a window of one second."""
+SECOND = NOON + timedelta(seconds=1)
+SCALED = Scaled(operator="digits", at=NOON, before=2, after=4, policy="drain", rule="much waits")
+MEASURED = Measured(
+    3,
+    NOON,
+    SECOND,
+    SECOND,
+    {"digits": [STATS, STATS]},
+    {"digits": {"dropped": 1, "what": object()}},
+    queues=[Queue("digits", "blocks", 3, 1600)],
+    facts=[SCALED],
+)
+WINDOW: tuple[RunEvent, ...] = (
+    Starting("starting Spark"),
+    Resumed("App", 2, 5, promised=False),
+    Found("files", 4, 4000, 0),
+    Started(3, 4, 5.0),
+    Committed(3, 1000.0, 800, 1, 80, 3, 1600, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7, pending={"byte": 1600}),
+    MEASURED,
+)
+AT_WORK = SlotAtWork(4, "digits", 1, "b", NOON, 0.25)
+RUNNING: tuple[RunEvent, ...] = (Started(4, 1, None), Working([AT_WORK, replace(AT_WORK, window_id=5, fraction=None)]))
+
+
+@pytest.fixture
+def clock():
+    return SetClock()
+
+
+@pytest.fixture
+def picture(clock):
+    compilation = compile_application(numbers_collected(((3,),), readers=2))
+    return RunPicture(clock, first_snapshot(), compilation.plan)
+
+
+def seen(picture: RunPicture, *events: RunEvent) -> RunSnapshot:
+    for event in events:
+        if isinstance(event, Committed):
+            picture.clock.instant += timedelta(seconds=1)
+        picture(event)
+    return picture.snapshot()
+
+
+def digits(snapshot: RunSnapshot) -> OperatorFigures:
+    (found,) = [each for each in snapshot.operators if each.name == "digits"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "step"), [(0, "starting", ""), (1, "starting", "starting Spark"), (2, "running", "")]
+)
+def test_a_start_is_reported_by_steps(picture, events, state, step):
+    now = seen(picture, *WINDOW[:events])
+    assert (now.state, now.step) == (state, step)
+
+
+def test_a_run_that_is_asked_to_stop_drains_and_then_has_stopped(picture):
+    assert seen(picture, *WINDOW, Draining(3)).state == "draining"
+    assert seen(picture, Ended(3)).state == "stopped"
+
+
+def test_a_window_is_in_flight_until_it_is_committed(picture):
+    assert [window.window for window in seen(picture, *WINDOW[:4], Started(4, 1, None)).in_flight] == [3, 4]
+    after = seen(picture, WINDOW[4])
+    assert ([window.window for window in after.in_flight], after.window, after.block) == ([4], 3, 7)
+
+
+def test_a_committed_window_is_counted_for_the_run_and_for_each_operator(picture):
+    now = seen(picture, *WINDOW)
+    totals, figures = now.totals, digits(now)
+    assert (totals.windows, totals.positions, totals.written, totals.files) == (1, 800, 80, 1)
+    assert (totals.elements_found, now.pending_elements, now.pending_positions) == (4, 3, 1600)
+    assert (figures.received_per_second, figures.sent_per_second, figures.positions_per_second) == (4.0, 40.0, 800.0)
+    assert (figures.received, figures.sent, figures.positions, figures.elements_begun) == (4, 40, 800, 4)
+    assert (figures.partitions, figures.wanted, figures.busy) == (2, 4, 0.5)
+    assert (now.eta_seconds, figures.eta_seconds) == (2.0, 2.0), "it follows from what is pending and the rate"
+    assert [(work.source, work.fraction) for work in figures.underway] == [("a", 0.4)]
+    assert now.user_metrics == {"digits": {"dropped": 1}}, "only plain metrics are kept"
+
+
+def test_metrics_that_json_does_not_have_are_none(picture):
+    measured = replace(MEASURED, metrics={"digits": {"mean": nan}})
+    assert seen(picture, measured).user_metrics == {"digits": {"mean": None}}
+
+
+def test_an_operator_that_follows_the_partitions_of_another_one_wants_no_others(picture):
+    figures = digits(seen(picture, *WINDOW[:-1], replace(MEASURED, operators={"digits": [STATS] * 3}, facts=())))
+    assert (figures.partitions, figures.wanted) == (3, 3)
+
+
+def test_a_change_of_partitions_is_shown_before_its_window(picture):
+    assert digits(seen(picture, Reshaped(4, SCALED.model_copy(update={"after": 3})))).wanted == 3
+
+
+def test_rates_are_zero_once_nothing_has_run_for_ten_seconds(picture, clock):
+    seen(picture, *WINDOW)
+    clock.instant = NOON + timedelta(seconds=11)
+    now = picture.snapshot()
+    assert (now.positions_per_second, digits(now).sent_per_second, digits(now).sent) == (0.0, 0.0, 40)
+    assert now.at == clock.instant, "the clock of the picture is the heartbeat"
+
+
+def test_rates_stay_while_a_long_window_runs(picture, clock):
+    seen(picture, *WINDOW, Started(4, 1, None))
+    clock.instant = NOON + timedelta(seconds=60)
+    assert picture.snapshot().positions_per_second == 800.0
+
+
+def test_what_slots_have_read_of_a_window_that_runs_counts_for_the_time_left(clock):
+    picture = RunPicture(clock, first_snapshot(), compile_application(numbers_collected(((3,),))).plan)
+    seen(picture, Resumed("App", 0, 1, promised=False, pending={"byte": 900}), Started(1, 1, None, {"byte": 600}))
+    for seconds, done in ((1, 0), (2, 100), (3, 200)):
+        clock.instant = NOON + timedelta(seconds=seconds)
+        now = seen(picture, Working([], {1: {"byte": done}}))
+    assert (now.done, now.to_do) == ({"byte": 200}, {"byte": 900})
+    assert (now.positions_per_second, now.eta_seconds) == (100.0, 7.0), "the second until slots read does not count"
+
+
+def test_time_in_later_levels_of_a_window_counts_for_the_time_left(picture, clock):
+    assert any(stage.level for stage in picture.snapshot().stages)
+    seen(picture, *WINDOW, Started(4, 1, None, {"byte": 1600}), Working([], {4: {"byte": 1600}}))
+    clock.instant += timedelta(seconds=0.5)
+    assert seen(picture, Working([], {4: {"byte": 1600}})).eta_seconds == 1.5
+
+
+def test_the_last_failure_is_kept(picture):
+    error = seen(picture, *WINDOW, Failed(4, "digits", "ValueError: no", again=True)).error
+    assert (error.operator, error.window, error.message, error.again) == ("digits", 4, "ValueError: no", True)
+
+
+def test_what_slots_process_is_known_while_its_window_runs(picture):
+    assert [each.window_id for each in seen(picture, *WINDOW, *RUNNING).working] == [4, 5]
+    assert [each.window_id for each in seen(picture, Failed(5, "digits", "no", again=True)).working] == [4]
+    assert seen(picture, Committed(4, 1.0, 1, 0, 0, 0, 0)).working == ()
+
+
+def test_no_slot_is_at_work_after_a_run_has_ended(picture):
+    assert seen(picture, *WINDOW, *RUNNING, Ended(4)).working == ()
+
+
+def test_an_interrupted_launch_failed(picture):
+    seen(picture, *WINDOW, *RUNNING)
+    picture.ended(KeyboardInterrupt())
+    now = picture.snapshot()
+    assert (now.state, now.error.message, now.is_over, now.working) == ("failed", "interrupted", True, ())
+
+
+@pytest.mark.parametrize("place", ["state", "slot", "completed"])
+def test_a_snapshot_is_the_same_after_its_json_form_even_if_a_later_dagkit_writes_more(picture, place):
+    now = seen(picture, *WINDOW, *RUNNING)
+    text = now.model_dump_json().replace(f'"{place}"', f'"mood": 1, "{place}"')
+    assert RunSnapshot.model_validate_json(text) == now
+
+
+def test_the_page_of_spark_is_kept_through_the_later_steps(picture):
+    now = seen(picture, Starting("sending code", "http://driver:4040"), Starting("reading the ledger"))
+    assert now.spark_page == "http://driver:4040"
+
+
+def test_no_window_runs_while_another_session_is_opened(picture):
+    assert seen(picture, *WINDOW, *RUNNING).in_flight
+    now = seen(picture, Starting("opening another session"))
+    assert (now.state, now.step, now.in_flight, now.working) == ("starting", "opening another session", (), ())
+    assert (now.window, now.totals.windows) == (3, 1)
+
+
+def test_a_driver_that_waits_for_a_server_says_so_until_it_ends(picture):
+    outage = Outage("the broker of this test")
+    outage.failed("refused")
+    (sentence,) = [each for each in seen(picture, *WINDOW).waits_for if "of this test" in each]
+    assert sentence == "the broker of this test has not answered for 0 s: refused"
+    assert seen(picture, Ended(3)).waits_for == ()

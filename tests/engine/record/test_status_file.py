@@ -1,0 +1,181 @@
+"""The file with the snapshot of a run, and the drivers that it keeps apart."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from dagkit.compiler import compile_application
+from dagkit.engine.record.run_events import Ended, Resumed
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.status_file import (
+    RECENT,
+    STATUS,
+    StatusFile,
+    presence,
+    read_status,
+    refuse_second,
+    this_process,
+)
+from dagkit.errors import RunFailure
+from dagkit.ledger.stores import MemoryStore
+from tests.engine.cast import numbers_collected
+from tests.engine.record.launches import NOON, SetClock, first_snapshot
+from tests.patience import join, within
+from tests.processes import limited, next_line
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+def launch_on(store: MemoryStore, **given: float) -> StatusFile:
+    """A launch that writes to the store."""
+    plan = compile_application(numbers_collected(((3,),), readers=1)).plan
+    return StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan), **given)
+
+
+@pytest.fixture
+def launched(store):
+    return lambda: launch_on(store)
+
+
+def state_in(store: MemoryStore) -> str | None:
+    found = read_status(store)
+    return found.state if found else None
+
+
+def test_the_file_shows_the_states_of_a_launch_and_keeps_the_last(store, launched):
+    status = launched()
+    with status.kept():
+        assert state_in(store) == "starting"
+        status(Resumed("App", 0, 0, promised=False))
+        status.write()
+        assert state_in(store) == "running"
+        status(Ended(4))
+    assert (state_in(store), read_status(store).window) == ("stopped", 4)
+
+
+@pytest.mark.parametrize("message", ["seven", "no lines in in/a\udcff.txt"], ids=["text", "a name that is not UTF-8"])
+def test_a_failure_is_written_with_its_message(store, launched, message):
+    with pytest.raises(ValueError, match=re.escape(message)), launched().kept():
+        raise ValueError(message)
+    assert (state_in(store), read_status(store).error.message) == ("failed", f"ValueError: {message}")
+
+
+def test_a_launch_that_another_one_took_over_writes_no_more(store, launched):
+    first, second = launched(), launched()
+    with first.kept():
+        second.write()
+        first(Ended(1))
+    assert state_in(store) == "starting"
+
+
+class Stalling(MemoryStore):
+    """Storage that does not answer a request to write, after the first one, until it is released."""
+
+    _has_written = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+
+    def replace(self, name: str, content: bytes) -> None:
+        if self._has_written:
+            self.released.wait(within(30))
+        self._has_written = True
+        super().replace(name, content)
+
+
+def test_a_launch_ends_although_its_storage_does_not_answer(caplog):
+    store = Stalling()
+    status = launch_on(store, last_write_seconds=0.01)
+    launch = threading.Thread(target=lambda: ended(status), daemon=True)
+    launch.start()
+    launch.join(within(20))
+    assert not launch.is_alive()
+    assert caplog.messages == ["status.json keeps an earlier state: its storage does not answer"]
+    (writer,) = (thread for thread in threading.enumerate() if thread.name == "dagkit-status")
+    store.released.set()
+    join(writer)
+    assert state_in(store) == "stopped"
+
+
+def ended(status: StatusFile) -> None:
+    """A launch that ends at once."""
+    with status.kept():
+        status(Ended(1))
+
+
+def test_a_second_launch_is_refused_while_the_first_runs(store, launched):
+    first = launched()
+    with first.kept(), pytest.raises(RunFailure, match=rf"App is already running: process {os.getpid()} of .* since"):
+        refuse_second(store, NOON)
+    ended(launched())
+    refuse_second(store, NOON)
+
+
+@pytest.mark.parametrize("content", [b'{"format": "dagkit.status/9"}', b"[" * 99999, b"\xff"])
+def test_an_unreadable_file_refuses_nothing(store, content):
+    store.replace(STATUS, content)
+    refuse_second(store, NOON)
+    assert read_status(store) is None
+
+
+OVER = RECENT.total_seconds()
+
+
+@pytest.mark.parametrize(
+    ("driver", "state", "seconds", "found"),
+    [
+        ({}, "starting", 0, "here"),
+        ({"began": "0"}, "starting", 0, "gone"),
+        *(({"host": "elsewhere"}, "starting", seconds, "elsewhere") for seconds in (0, OVER, -OVER)),
+        ({"host": "elsewhere"}, "starting", OVER + 1, "silent"),
+        ({}, "stopped", 0, "over"),
+        ({}, "failed", 0, "over"),
+    ],
+)
+def test_a_driver_is_present(driver, state, seconds, found):
+    snapshot = first_snapshot(**driver).model_copy(update={"state": state})
+    assert presence(snapshot, NOON + timedelta(seconds=seconds)) == found
+
+
+def test_a_killed_process_is_gone_also_before_its_parent_asks_for_it():
+    program = "import sys; from dagkit.engine.record.status_file import this_process as t; "
+    child = subprocess.Popen(  # noqa: S603 - this very Python
+        [sys.executable, "-c", program + "print(t().began, flush=True); sys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with limited(child):
+        snapshot = first_snapshot(pid=child.pid, began=next_line(child).strip())
+        assert presence(snapshot, NOON) == "here"
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert presence(snapshot, NOON) == "gone"
+    assert presence(snapshot, NOON) == "gone"
+
+
+def test_two_launches_of_one_process_differ():
+    one, other = this_process(), this_process()
+    assert (one.pid, one.began) == (other.pid, other.began)
+    assert one.launch != other.launch
+
+
+def test_a_process_has_a_beginning_also_without_a_proc_filesystem(monkeypatch):
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+
+    def missing(path: Path, **_: str) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert this_process().began
+    assert presence(first_snapshot(), NOON) == "here"

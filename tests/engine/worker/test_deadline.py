@@ -1,0 +1,76 @@
+"""The deadline of a window: what was claimed is never split off, and a watchdog splits when the time is over."""
+
+import threading
+
+from dagkit.engine.worker.deadline import AGAIN_SECONDS, LONGEST_AGAIN_SECONDS, Deadline
+from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
+from tests.patience import within
+
+
+def test_what_was_not_begun_is_not_split():
+    deadline, tracker = Deadline(None), OffsetRestrictionTracker(OffsetRange(3, 9))
+    deadline.watch(tracker)
+    deadline.split()
+    assert tracker.current_restriction() == OffsetRange(3, 9)
+    tracker.try_claim(3)
+    deadline.split()
+    deadline.split()
+    assert tracker.current_restriction() == OffsetRange(3, 4)
+    assert deadline.residual() == OffsetRange(4, 9)
+
+
+def test_what_is_not_watched_any_more_is_not_split():
+    deadline, tracker = Deadline(None), OffsetRestrictionTracker(OffsetRange(3, 9))
+    deadline.watch(tracker)
+    tracker.try_claim(3)
+    assert deadline.residual() is None
+    deadline.split()
+    assert tracker.current_restriction() == OffsetRange(3, 9)
+
+
+def test_the_watchdog_splits_what_begins_after_the_deadline():
+    deadline, tracker = Deadline(0.0), OffsetRestrictionTracker(OffsetRange(0, 2**40))
+    deadline.watch(tracker)
+    position = 0
+    while tracker.try_claim(position):
+        position += 1
+    deadline.end()
+    assert deadline.residual() == OffsetRange(position, 2**40)
+
+
+class Never(OffsetRestrictionTracker):
+    """Gives nothing away, and notes how long the watchdog paused before each question."""
+
+    def __init__(self, restriction: OffsetRange, deadline: Deadline) -> None:
+        super().__init__(restriction)
+        self.deadline = deadline
+        self.pauses: list[float] = []
+        self.asked_often = threading.Event()
+
+    def try_split(self, fraction_of_remainder: float) -> None:
+        self.pauses.append(self.deadline._again)
+        if len(self.pauses) == 8:
+            self.asked_often.set()
+
+
+def test_what_gives_nothing_away_is_asked_less_and_less_and_what_comes_after_it_at_once():
+    deadline = Deadline(0.0)
+    never, next_one = Never(OffsetRange(0, 9), deadline), Never(OffsetRange(0, 9), deadline)
+    never.try_claim(0)
+    next_one.try_claim(0)
+    deadline.watch(never)
+    assert never.asked_often.wait(within(30))
+    assert never.pauses[:8] == [min(AGAIN_SECONDS * 2**n, LONGEST_AGAIN_SECONDS) for n in range(8)]
+    deadline.watch(next_one)
+    assert next_one.asked_often.wait(within(30))
+    assert next_one.pauses[0] == AGAIN_SECONDS
+    deadline.end()
+
+
+def test_the_watchdog_ends_with_its_window():
+    deadline = Deadline(1e9)
+    deadline.watch(OffsetRestrictionTracker(OffsetRange(0, 9)))
+    assert deadline._watchdog is not None
+    deadline.end()
+    deadline._watchdog.join(within(60))
+    assert not deadline._watchdog.is_alive()

@@ -1,0 +1,214 @@
+"""Slots in threads hand work over through a board on sockets, and a cut changes nothing but the time."""
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from random import Random
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from dagkit.api.running import Until
+from dagkit.compiler import compile_application
+from dagkit.engine.parts.run_state import RunSettings, RunState
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
+from dagkit.engine.record.history import history
+from dagkit.engine.record.run_events import Observer, RunEvent, SlotAtWork, Working
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.work.handover import BoardPlace, Hello, Message, SlotStanding, Standing, ToSlot
+from dagkit.engine.work.split import HANDED
+from dagkit.engine.worker import slot_link
+from dagkit.engine.worker.board_server import BoardServer
+from dagkit.engine.worker.slot_link import SlotLink
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.stores import MemoryStore
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from tests.backends.slots import SlotsAtOnce
+from tests.engine.cast import Hurried
+from tests.engine.parts.cast import facts_in
+from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
+from tests.patience import within
+
+SECONDS = within(20)
+"""The longest time for which a slot waits until another one has taken work."""
+COUNT = 40
+LASTS_MILLIS = 60_000.0
+
+
+class Slow(Numbered):
+    """Waits at the second number until another slot works, too, or until a connection was cut."""
+
+    kind = "cast.slow/1"
+    goes_on: ClassVar[threading.Event] = threading.Event()
+    slots: ClassVar[set[int]] = set()
+    alone: ClassVar[int] = 1
+    """The slots wait until more than these work."""
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        for name, number in super().process(element, tracker):
+            Slow.slots.add(threading.get_ident())
+            if len(Slow.slots) > Slow.alone:
+                Slow.goes_on.set()
+            if number:
+                Slow.goes_on.wait(SECONDS)
+            yield name, number
+
+
+class Cutting(BoardServer):
+    """Cuts the connection of a slot at the message of this kind and number, in either direction."""
+
+    def __init__(self, kind: str, number: int) -> None:
+        super().__init__("127.0.0.1", "127.0.0.1")
+        self._left = Counter({kind: number})
+        self.has_cut = False
+
+    def take(self, window: Any, seat: Any, message: Message) -> None:
+        self._count(message)
+        super().take(window, seat, message)
+
+    def deliver(self, connection: socket.socket, message: ToSlot) -> None:
+        self._count(message)
+        super().deliver(connection, message)
+
+    def _count(self, message: Message) -> None:
+        self._left[message.kind] -= 1
+        if self._left[message.kind] == 0:
+            self.has_cut = True
+            Slow.goes_on.set()
+            raise ConnectionError("cut by the test")
+
+
+LOOKS: Looks = ((("x", COUNT),),)
+
+
+def run_with(
+    board: BoardServer | None = None, slots: int = 3, alone: int = 1, observers: Sequence[Observer] = ()
+) -> Ledger:
+    """Run to the end with a board, check the results, and return the ledger."""
+    board = board or BoardServer("127.0.0.1", "127.0.0.1")
+    Slow.goes_on.clear()
+    Slow.slots.clear()
+    Slow.alone = alone
+    compilation = compile_application(numbers_of_names(LOOKS, readers=slots, kind=Slow))
+    ledger, backend = Ledger(MemoryStore()), Hurried(SlotsAtOnce(compilation, board), LASTS_MILLIS)
+    settings = RunSettings("nowhere", until=Until.ONCE)
+    loop = Loop(RunState(compilation, backend, ledger, settings, observers=observers))
+    with closing(board):
+        loop.run()
+    assert verify(ledger).faults == ()
+    collected = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state["arrived"]]
+    assert sorted(collected) == numbers_expected(LOOKS, 0, doubled=False)
+    return ledger
+
+
+def test_an_idle_slot_takes_work_in_the_same_window_and_the_ledger_records_it():
+    ledger = run_with()
+    assert len(list(history(ledger))) == 1, "no other window was needed"
+    first, *_ = [fact for fact in facts_in(ledger, Split) if fact.why == HANDED]
+    assert (first.source, first.start, first.end) == ('["x",40]', 0, COUNT)
+
+
+class Asking(BoardServer):
+    """A board that is asked for what slots process while it sends a message."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1", "127.0.0.1")
+        self.answered: list[bool] = []
+
+    def deliver(self, connection: socket.socket, message: ToSlot) -> None:
+        asking = threading.Thread(target=self.running, daemon=True)
+        asking.start()
+        asking.join(within(10))
+        self.answered.append(not asking.is_alive())
+        super().deliver(connection, message)
+
+
+def test_a_slot_that_takes_its_message_slowly_does_not_hold_up_the_board():
+    board = Asking()
+    run_with(board)
+    assert set(board.answered) == {True}
+
+
+@pytest.mark.slow
+def test_observers_see_what_slots_process():
+    seen: list[SlotAtWork] = []
+
+    def observe(event: RunEvent) -> None:
+        if isinstance(event, Working):
+            seen.extend(event.work)
+            Slow.goes_on.set()
+
+    run_with(alone=99, observers=[observe])
+    assert {(one.window_id, one.operator, one.source) for one in seen} == {(1, "numbered", '["x",40]')}
+    assert all(one.fraction is not None and 0 <= one.fraction < 1 for one in seen)
+
+
+@pytest.mark.slow
+def test_a_cut_board_changes_no_result(trial):
+    chance = Random(trial)  # noqa: S311 - it chooses what the test cuts
+    kind = chance.choice(["progressed", "idle", "asked", "given", "handed"])
+    board = Cutting(kind, chance.randint(1, 2) if kind == "progressed" else 1)
+    run_with(board, slots=chance.randint(2, 4))
+    assert board.has_cut
+
+
+class Reported(BoardServer):
+    """A board that says when it has a report of a slot."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1", "127.0.0.1")
+        self.taken = {"progressed": threading.Event(), "last": threading.Event()}
+
+    def take(self, window: Any, seat: Any, message: Message) -> None:
+        super().take(window, seat, message)
+        self.taken["progressed" if message.standing.name else "last"].set()
+
+
+def test_a_slot_that_hands_no_work_over_reports_what_it_has_done(monkeypatch):
+    monkeypatch.setattr(slot_link, "WATCHED_AFTER_SECONDS", 0.0)
+    into, busy = Address("reader.blocks"), Standing("a", 0.5, done=3)
+    with (
+        closing(Reported()) as board,
+        board.window(1, {into: 2}, frozenset(), 2) as place,
+    ):
+        link = SlotLink(place, into, 0, hands_over=False)
+        link.open(SimpleNamespace(give=lambda: None, standing=lambda: busy))
+        assert board.taken["progressed"].wait(within(10))
+        assert board.running() == [SlotStanding(1, into, 0, busy)]
+        assert link.more(lambda: False) is None
+        assert not link.is_up
+        busy = Standing(done=4)
+        link.close()
+        assert board.taken["last"].wait(within(10))
+        assert board.running() == [SlotStanding(1, into, 0, busy)]
+
+
+def test_a_slot_with_a_wrong_token_or_of_another_attempt_gets_no_place():
+    into = Address("reader.blocks")
+    with (
+        closing(BoardServer("127.0.0.1", "127.0.0.1")) as board,
+        board.window(1, {into: 2}, frozenset(), 2) as place,
+    ):
+        for wrong in (replace(place, token=place.window), replace(place, window="x")):
+            assert_no_work(wrong, into)
+        with socket.socket() as connection:
+            assert board.begin(Hello(place.token, place.window, into, 0), connection) is not None
+
+
+def test_a_slot_that_finds_no_board_works_without_it():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert_no_work(BoardPlace("127.0.0.1", port, "", ""), Address("reader.blocks"))
+
+
+def assert_no_work(place: BoardPlace, into: Address) -> None:
+    """A slot without work gets none at this place."""
+    link = SlotLink(place, into, 0)
+    link.open(SimpleNamespace(give=lambda: None, standing=Standing))
+    assert link.more(lambda: False) is None

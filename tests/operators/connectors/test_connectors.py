@@ -1,0 +1,182 @@
+"""A source and a sink of a server of HTTP, each in one class, between which no item is lost or doubled."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from dagkit import Unavailable, Until
+from dagkit.engine.program.points import Point
+from dagkit.testing import CrashAfter, FakeClock, Rehearsal
+from dagkit_operators import Delivery, Map, OnceSink, PagedSource
+from tests.engine.cast import Desk
+from tests.operators.ways import chain
+
+PAGE = 3
+
+
+@dataclass(frozen=True)
+class Order:
+    number: int
+
+
+class Server(ThreadingHTTPServer):
+    """Lists numbered orders page by page, and accepts posts, of one idempotency key once. Some answers are 503."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.orders = list(range(10))
+        self.posts: dict[str, list[Any]] = {}
+        self.repeated = 0
+        self.faults = 0
+        """How many requests are answered by 503 before the next is answered."""
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self):
+        after = int(self.path.partition("=")[2] or 0)
+        self.answer(self.server.orders[after : after + PAGE])
+
+    def do_POST(self):
+        key, body = self.headers["Idempotency-Key"], self.rfile.read(int(self.headers["Content-Length"]))
+        if self.server.faults == 0:
+            self.server.repeated += key in self.server.posts
+            self.server.posts[key] = json.loads(body)
+        self.answer({})
+
+    def answer(self, value):
+        self.server.faults, fails = max(0, self.server.faults - 1), self.server.faults > 0
+        self.send_response(503 if fails else 200)
+        self.end_headers()
+        self.wfile.write(b"" if fails else json.dumps(value).encode())
+
+    def log_message(self, *_):
+        """Print nothing."""
+
+
+def asked(request):
+    try:
+        with urlopen(request, timeout=10) as answer:  # noqa: S310 - the server of this test
+            return json.load(answer)
+    except HTTPError as error:
+        raise Unavailable(str(error)) from error
+
+
+class Orders(PagedSource[Order]):
+    kind = "test.orders/1"
+    url: str
+
+    def read_page(self, cursor):
+        numbers = asked(f"{self.url}/?after={cursor or 0}")
+        return map(Order, numbers), (cursor or 0) + len(numbers)
+
+
+class Posts(OnceSink[Order]):
+    kind = "test.posts/1"
+    url: str
+    at_once: int = 4
+
+    def write(self, delivery: Delivery[Order]) -> None:
+        for key, orders in delivery.pieces(self.at_once):
+            body = json.dumps([order.number for order in orders]).encode()
+            asked(Request(self.url, body, {"Idempotency-Key": key}))  # noqa: S310 - as above
+
+
+class Rows(OnceSink[Order]):
+    """A table of SQLite, which records the last window of each writer."""
+
+    kind = "test.rows/1"
+    path: str
+
+    def connect(self, writer: str) -> None:
+        self._database = sqlite3.connect(self.path)
+        self._database.execute("CREATE TABLE IF NOT EXISTS orders (number INTEGER)")
+        self._database.execute("CREATE TABLE IF NOT EXISTS windows (writer PRIMARY KEY, window INTEGER)")
+
+    def last_window(self, writer: str) -> int:
+        return max(
+            (row[0] for row in self._database.execute("SELECT window FROM windows WHERE writer=?", (writer,))),
+            default=0,
+        )
+
+    def write(self, delivery: Delivery[Order]) -> None:
+        with self._database:
+            self._database.executemany("INSERT INTO orders VALUES (?)", ((order.number,) for order in delivery.items()))
+            self._database.execute("REPLACE INTO windows VALUES (?, ?)", (delivery.writer, delivery.window_id))
+
+    def disconnect(self) -> None:
+        self._database.close()
+
+
+@pytest.fixture
+def server():
+    with Server() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def desk_of(home, server, sink=Posts, **given):
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    given = given or {"url": url}
+    return Desk(home, chain(orders=Orders(url=url), sink=sink(**given)), until=Until.ONCE, clock=FakeClock())
+
+
+def posted(server):
+    return sorted(number for numbers in server.posts.values() for number in numbers)
+
+
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_after_any_step_loses_and_doubles_no_item(tmp_path, server, point):
+    desk = desk_of(tmp_path, server)
+    desk.crash(CrashAfter(point, 1), CrashAfter(point, 2))
+    desk.run()
+    assert posted(server) == list(range(10))
+
+
+@pytest.mark.parametrize("point", Point)
+def test_a_system_with_transactions_gets_no_window_again_that_it_has_recorded(tmp_path, server, point):
+    path = str(tmp_path / "orders.db")
+    desk = desk_of(tmp_path, server, Rows, path=path)
+    desk.crash(CrashAfter(point, 1), CrashAfter(point, 2))
+    desk.run()
+    with closing(sqlite3.connect(path)) as database:
+        assert [row[0] for row in database.execute("SELECT number FROM orders ORDER BY number")] == list(range(10))
+
+
+def test_a_server_that_does_not_answer_is_asked_again(tmp_path, server):
+    server.faults = 2
+    desk_of(tmp_path, server).run()
+    assert (posted(server), server.faults) == (list(range(10)), 0)
+
+
+def test_a_later_launch_sends_only_what_is_new(tmp_path, server):
+    desk_of(tmp_path, server).run()
+    server.orders += [10, 11]
+    desk_of(tmp_path, server).run()
+    assert (posted(server), server.repeated) == (list(range(12)), 0)
+
+
+class Sparse(PagedSource[int]):
+    """A list of which most pages are empty."""
+
+    kind = "test.sparse/1"
+
+    def read_page(self, cursor):
+        page = cursor or 0
+        return ([page] if page % 50 == 49 else []), min(page + 1, 100)
+
+
+def test_pages_without_items_are_passed_over(tmp_path):
+    rehearsal = Rehearsal(chain(sparse=Sparse(), copy=Map[int, int](int), ends=Map[int, int](int)))
+    rehearsal.run()
+    assert [number for numbers in rehearsal.sent.values() for number in numbers] == [49, 99]
