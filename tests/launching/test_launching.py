@@ -10,6 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import ClassVar
 
@@ -391,6 +392,11 @@ def test_a_launch_until_it_is_stopped_warns_of_outputs_that_send_only_when_all_i
     assert "sends only after" not in caplog.text
 
 
+def _wait(connection: Connection) -> None:
+    connection.send("begun")
+    connection.recv()
+
+
 class Terminates(Operator):
     """Forks a process, as multiprocessing does, and ends it by SIGTERM, as `Pool.terminate` does."""
 
@@ -399,15 +405,16 @@ class Terminates(Operator):
     output = OutputPort(int)
 
     def process(self, item: int) -> None:
-        read, write = os.pipe()
-        with os.fdopen(read, "rb") as alive:
-            child = multiprocessing.get_context("fork").Process(target=alive.read)
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        with ours, theirs:
+            child = context.Process(target=_wait, args=(theirs,))
             child.start()
+            ours.recv()  # Python forgets a signal that comes while a process begins
             child.terminate()
             child.join(within(10))
             child.kill()  # unless it has ended
             child.join(within(10))
-        os.close(write)
         self.output.emit(child.exitcode)
 
 

@@ -1,8 +1,10 @@
 """`dagkit files`: the input files of an application, and what became of each."""
 
 import os
+import sys
 from getpass import getuser
 from pathlib import Path
+from urllib.parse import quote
 
 import fsspec
 import pytest
@@ -411,3 +413,19 @@ def test_a_pattern_that_each_launch_scans_does_not_wait_between_two_launches(dag
     again = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
     assert "resuming after window" in again.err
     assert "pending" not in again.err
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its filesystems refuse such names")
+@pytest.mark.parametrize(("source", "finder"), [(APP, "Splitter"), (CONTINUOUSLY, "Match")], ids=["splitter", "match"])
+def test_a_file_whose_name_is_not_utf_8_is_explained_and_forgotten(source, finder, launch, files):
+    of = files(source)
+    Path("in").mkdir(exist_ok=True)
+    path = os.fsdecode(os.fsencode(f"{Path('in').absolute()}/") + b"a\xff.txt")
+    Path(path).write_text("one\n")
+    launch()
+    for name in (path, f"file://{quote(os.fsencode(path))}"):
+        explained = of("explain", name, "--json").document
+        assert ([now["state"] for now in explained["now"]], len(explained["readings"])) == (["read"], 1)
+        assert of("forget", name, "--at-launch", "--json").document["operator"] == finder
+    launch()
+    assert sum(len(reading["windows"]) for reading in of("explain", path, "--json").document["readings"]) == 2

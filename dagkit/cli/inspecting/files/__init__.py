@@ -19,7 +19,7 @@ from dagkit.engine.parts.requests import ForgetFile, ask
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
 from dagkit.ground.patterns import is_whole, refusal
-from dagkit.ground.urls import absolute, shown
+from dagkit.ground.urls import absolute, as_text, shown
 from dagkit.ledger import Ledger
 from dagkit.runs.inventory.listing import ListedFile, State, listed, recorded, states, states_at
 from dagkit.runs.inventory.readings import Reading, WindowRead, readings, readings_of
@@ -100,7 +100,7 @@ def ls(
 @click.argument("file", metavar="FILE")
 def explain(*, there: Located, output: Output, file: str) -> None:
     """Show what became of a file: its state and rule, its blocks, the windows that read it, and their output files."""
-    path = absolute(file)
+    path = as_text(absolute(file))
     ledger = ledger_of(there)
     if there.compilation is None:
         now, read = [], readings(ledger, path)
@@ -179,7 +179,7 @@ def forget(*, there: Located, output: Output, file: str, operator: str | None, a
 
     The driver of the running application does it between two windows; without one, use --at-launch.
     """
-    path, ledger = absolute(file), Ledger.open(there.place)
+    path, ledger = as_text(absolute(file)), Ledger.open(there.place)
     asks = ForgetFile(operator=operator or _finder_of(there, ledger, path), path=path)
     body = {"operator": asks.operator, "path": path}
     if at_launch:
