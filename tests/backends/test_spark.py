@@ -21,7 +21,7 @@ from dagkit.engine.files.staging import Part
 from dagkit.engine.program.failures import OperatorFailed, WindowLost, WorkerDied
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.worker.protocol import Report, WindowTask
+from dagkit.engine.worker.protocol import Attempt, Report, WindowTask
 from dagkit.errors import RunFailure
 from tests.backends.cast import Count, Round, Words, chain, chained, counting, sent, state_of, states_in
 from tests.backends.places import ON_BOTH
@@ -307,7 +307,7 @@ def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(s
 
 def test_a_job_carries_the_names_of_its_application_window_and_operators(spark):
     with closing(SparkBackend(counting(1), spark)) as backend:
-        backend.run(WindowTask(7, sent(counting(1), ["a"]), isolated=True))
+        backend.run(WindowTask(7, sent(counting(1), ["a"]), attempt=Attempt(isolated=True)))
     jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
     described = [jobs.apply(index).description() for index in range(jobs.size())]
     name = counting(1).application
