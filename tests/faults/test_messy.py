@@ -1,6 +1,6 @@
 """Whatever an input looks like, and wherever drivers are killed: it is known what came of every record, once.
 
-The gate draws the same 100 inputs each time, and trials sixteen times as many others. A failure prints the smallest
+The gate draws the same 200 inputs each time, and trials eight times as many others. A failure prints the smallest
 input that fails.
 """
 
@@ -38,21 +38,21 @@ def _apart(one, other):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=examples(140, in_gate=16))
+@settings(max_examples=examples(140))
 @given(data=st.data(), backend=backends)
 def test_every_record_of_messy_files_is_accounted_for(way, data, backend):
     check(data.draw(files(way)), backend)
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60, in_gate=12))
+@settings(max_examples=examples(60))
 @given(messages, backends)
 def test_every_message_of_a_messy_queue_is_accounted_for(case, backend):
     check(case, backend)
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(180, in_gate=24))
+@settings(max_examples=examples(180))
 @given(offsets, backends)
 def test_every_offset_of_a_range_is_accounted_for_though_parts_are_removed(case, backend):
     check(case, backend)
