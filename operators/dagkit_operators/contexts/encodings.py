@@ -1,6 +1,7 @@
 """Encodings of text files: which can be read in blocks, and how lines become UTF-8."""
 
 import codecs
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,8 @@ from dagkit_operators.contexts.reader_context import binary_array, records_of
 from dagkit_operators.contexts.scanned_lines import collapsed
 from dagkit_operators.filesystem.access import BadFile, Seekable
 from dagkit_operators.payloads import Record, Rejected
+
+_log = logging.getLogger(__name__)
 
 UTF_8 = "utf-8"
 _UNITS = {"utf-16": 2, "utf-16-le": 2, "utf-16-be": 2, "utf-32": 4, "utf-32-le": 4, "utf-32-be": 4}
@@ -109,6 +112,18 @@ def foreign_mark_of(begin: bytes) -> str | None:
     return next((name for name in of_wide if name in _MARKS and begin.startswith(_MARKS[name])), None)
 
 
+def unmarked_of(begin: bytes) -> str | None:
+    """The encoding of text in UTF-16 without a mark that these bytes seem to begin; None for other bytes.
+
+    ASCII text in UTF-16 has a NUL in every other byte.
+    """
+    begin = begin[: len(begin) // 2 * 2]
+    for name, nuls, letters in (("utf-16-le", begin[1::2], begin[::2]), ("utf-16-be", begin[::2], begin[1::2])):
+        if len(nuls) > 1 and not any(nuls) and all(letters):
+            return name
+    return None
+
+
 def encoding_of(name: str, delimiter: str) -> Encoding:
     """The encoding of a name. Raise ValueError if its files cannot be read in blocks, with lines of this delimiter."""
     try:
@@ -175,18 +190,29 @@ class LineTexts:
         if chunk.base == 0 and self._skips_mark and chunk.data[: len(mark) + 1].tobytes() == mark:
             return  # the file has nothing else, so it has no line
         if chunk.base == 0 and self._encoding.name == UTF_8:
-            self._check_mark(chunk.data[:4].tobytes())
+            self._check_mark(chunk.data[:64].tobytes())
         if not self._keeps and not self._encoding.is_text(chunk.data.tobytes()):
             yield from self._checked(chunk)
         else:
             yield records_of(self._block, self._column(chunk))
 
     def _check_mark(self, begin: bytes) -> None:
-        """Raise text-undecodable for a mark of UTF-16 or UTF-32: ASCII text in these would pass as lines with NULs."""
+        """Raise text-undecodable for a mark of UTF-16 or UTF-32: ASCII text in these would pass as lines with NULs.
+
+        Warn of such text without a mark, which may also be lines that hold NULs.
+        """
         name = foreign_mark_of(begin)
         if name is not None:
             reason = f"it begins with the byte order mark of {name.removesuffix('-le').removesuffix('-be')}"
             raise text_undecodable(self._block.path, 0, UTF_8, reason)
+        unmarked = unmarked_of(begin)
+        if unmarked is not None:
+            _log.warning(
+                "%s seems to be text in UTF-16 without a byte order mark, and its lines are read with NULs\n"
+                "  help: set encoding to %r",
+                shown(self._block.path),
+                unmarked,
+            )
 
     def _column(self, chunk: Chunk) -> Column:
         """The values of lines: over the bytes that were read, or, where they differ from these, over a copy."""

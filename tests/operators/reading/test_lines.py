@@ -138,6 +138,13 @@ def test_a_file_of_wider_units_is_not_read_as_utf_8(encoding, tmp_path):
         assert read(LineReader(encoding=encoding), block)[0] == "one"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8"])
+def test_a_file_that_seems_to_be_utf_16_without_a_mark_is_warned_of(encoding, tmp_path, caplog):
+    read(LineReader(), block_of(tmp_path, "one\ntwo\n".encode(encoding)))
+    hint = f"set encoding to '{encoding}'"
+    assert (hint in caplog.text) is (encoding != "utf-8")
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
 @pytest.mark.parametrize("chunk_size", [1, 1 << 20])
 def test_a_file_of_nothing_but_a_byte_order_mark_has_no_line(chunk_size, encoding, tmp_path):
