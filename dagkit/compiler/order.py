@@ -10,6 +10,7 @@ from dagkit.api.operators import InputOperator
 from dagkit.compiler.fuse import Fused
 from dagkit.compiler.unify import unifiers
 from dagkit.graph import Graph, Node, Stream
+from dagkit.ground.moved_classes import recorded_module
 from dagkit.plan.fingerprint import canonical
 from dagkit.plan.model import (
     Keys,
@@ -97,7 +98,7 @@ def _own_properties(node: Node, operator: Any, shared: Mapping[str, Any]) -> Map
 def _class_name(node: Node) -> str:
     cls = type(node.operator)
     origin = (getattr(cls, "__pydantic_generic_metadata__", None) or {}).get("origin") or cls
-    return f"{origin.__module__}.{origin.__qualname__}"
+    return f"{recorded_module(origin.__module__, origin.__qualname__)}.{origin.__qualname__}"
 
 
 def _role(node: Node) -> Role:

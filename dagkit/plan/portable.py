@@ -19,6 +19,7 @@ from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 from dagkit.api.secrets import MASK
 from dagkit.conf.sources.references import is_secret_name
+from dagkit.ground.moved_classes import recorded_module
 from dagkit.plan.fingerprint import canonical
 
 
@@ -195,7 +196,8 @@ def _state(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(cls: type) -> str:
-    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    module = recorded_module(cls.__module__, cls.__qualname__)
+    return cls.__qualname__ if module == "builtins" else f"{module}.{cls.__qualname__}"
 
 
 _FORMS: tuple[tuple[Any, Any], ...] = (

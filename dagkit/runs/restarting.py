@@ -65,7 +65,7 @@ class Restart:
 
     @classmethod
     def planned(cls, place: str, window: int) -> "Restart":
-        """Look what a restart does, and change nothing. Raise if there can be none."""
+        """Plan a restart without changing anything. Raise if there can be none."""
         if is_url(place):
             raise restart_refused("an application's folder in an object store cannot be renamed", "use another folder")
         finish_restart(place)
@@ -117,9 +117,9 @@ class Restart:
     def perform(self, now: datetime) -> str:
         """Make the new folder and return the one in which the earlier run is kept.
 
-        Raise if another restart runs, or the application was launched since this one
-        was planned, and `restart-unfinished` if files cannot be moved. A restart that is killed has changed nothing, or
-        is finished by the next launch or restart.
+        Raise if another restart runs, or the application was launched since this one was planned, and
+        `restart-unfinished` if files cannot be moved. A restart that is killed has changed nothing, or is finished by
+        the next launch or restart.
         """
         made = made_beside(self.place)
         with alone(self.place):

@@ -88,7 +88,7 @@ class Sessions:
         if self._in_vain == MOST_IN_VAIN:
             raise error
         if loop is not None:
-            self._publish(Failed(window + 1, None, f"{type(error).__name__}: {error.problem}", again=True))
+            self._publish(Failed(window + 1, None, f"{error.named}: {error.problem}", again=True))
         self._publish(Starting(f"opening another session at {self._server}"))
         _log.warning("%s; the launch resumes from its ledger, in another session", error.problem)
         return self._awaited(self._server, error, loop, machine)

@@ -54,7 +54,8 @@ class Looks(Generic[L]):
         """What a look has found, once after it has ended; else None. The next look is due after the interval."""
         if self._look is None or not self._look.done():
             return None
-        found, self._look = self._look.result(), None
+        look, self._look = self._look, None
+        found = look.result()
         self._ended += 1
         self.next = self.now() + timedelta(milliseconds=interval_millis) if interval_millis else None
         return found

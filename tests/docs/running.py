@@ -38,13 +38,13 @@ _COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
 def lengthen_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let windows whose length no program sets last a minute if their work takes so long."""
     setting = DagContext.STREAMING_WINDOW_SIZE_MILLIS
-    of_application = summary._of_application
+    of_application = summary.of_application
 
     def lengthened(program: Program, attribute: Attribute[int]) -> int:
         is_set = any(setting.qualified in values for values in program.attributes.values())
         return 60_000 if attribute is setting and not is_set else of_application(program, attribute)
 
-    monkeypatch.setattr(summary, "_of_application", lengthened)
+    monkeypatch.setattr(summary, "of_application", lengthened)
 
 
 class Room:

@@ -181,9 +181,8 @@ class _Window:
         except WindowAbandoned:
             partition.abandon(self.task.window_id)
             raise
-        except (
-            SystemExit
-        ) as error:  # of the operator's code: on this thread, the launch would end as if it had succeeded
+        except SystemExit as error:
+            # An operator's code exits: on this thread, the launch would end as if it had succeeded.
             partition.abandon(self.task.window_id)
             spot = spot_of(partition.origin.element, partition.origin.offset)
             raise failure_of(error, name, self.task.window_id, index, spot=spot, instance=partition.operator) from error

@@ -5,7 +5,7 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.history import WindowRows, row_history
 from dagkit.engine.record.row_account import OperatorRows
@@ -17,7 +17,7 @@ _HEADER = ("window", "operator", "received", "sent", "rejected", "dropped", "add
 
 
 @click.command()
-@of_application
+@of_application_or_only
 @click.option("--operator", metavar="NAME", help="Only this operator.")
 def items(*, there: Located, operator: str | None, output: Output) -> None:
     """List the items that each operator received, sent, rejected and dropped, window by window.

@@ -5,7 +5,7 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.program.facts import Split
 from dagkit.engine.record.history import history
@@ -18,7 +18,7 @@ from dagkit.ranges.progress import percent, share_of
 
 
 @click.command()
-@of_application
+@of_application_or_only
 @click.option("--source", metavar="TEXT", default="", help="Only sources whose name contains this.")
 @click.option("--waiting", "is_waiting", is_flag=True, help="List the pending work and its expected time.")
 def splits(*, there: Located, source: str, is_waiting: bool, output: Output) -> None:

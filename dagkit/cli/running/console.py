@@ -6,7 +6,7 @@ import threading
 import rich_click as click
 
 from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.terminal.output import Output
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import LOCAL, Console
@@ -14,7 +14,7 @@ from dagkit.ledger import Ledger
 
 
 @click.command()
-@of_application
+@of_application_or_only
 @click.option("--port", metavar="N", type=WholeNumber(0, 65535), default=0, help="The port; default: the last one.")
 @click.option("--address", metavar="ADDRESS", default=LOCAL, show_default=True, help="The address to serve at.")
 @click.option("--allow-control", is_flag=True, help="Let the page stop the application.")

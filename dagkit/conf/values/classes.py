@@ -13,6 +13,7 @@ from dagkit import scaling
 from dagkit.api import affinity, application, operators, partitioning, stats, streams
 from dagkit.api.code_origin import BUILTINS, LIBRARIES, library_names, may_be_called, may_be_named
 from dagkit.errors import did_you_mean
+from dagkit.ground.moved_classes import present_module
 from dagkit.ground.names_of_apex import hint, member
 
 _API = (operators, partitioning, stats, streams, application, affinity, scaling)
@@ -117,7 +118,7 @@ def _find(name: str, home: str | None, *, imports: bool) -> Any:
 def _in_module(module_name: str, path: list[str], name: str, home: str | None, *, imports: bool) -> Any:
     if module_name == "builtins" and path[0] in BUILTINS:
         return _below(builtins, path)
-    module = _imported(module_name, home, imports=imports)
+    module = _imported(present_module(module_name, path[0]), home, imports=imports)
     if module is None and not imports:
         help_ = "name a class that the application has imported, or set it in a property file and launch again"
         raise ClassNotFound(f"the module {module_name!r} is not loaded, and requests load no modules", help_)

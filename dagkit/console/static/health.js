@@ -1,4 +1,4 @@
-// Whether the run is well, whether it keeps up, what is amiss and since when: sentences, the worst first.
+// Whether the run is healthy and keeps up, what is wrong, and since when: sentences, the worst first.
 
 import { h, section } from "./dom.js";
 import { amount, amounts, byUnit, count, counted, duration, percent, time } from "./format.js";
@@ -6,13 +6,15 @@ import { isLive } from "./view_graph.js";
 
 const KINDS = ["amiss", "warn", "fine"];
 const MARKS = { amiss: "✕", warn: "!", fine: "✓" };
+const SPREAD = 0.2;
 const SLOW_SECONDS = 60; // an element that takes longer than this is named
 
 export function health(status) {
   if (!status) return [];
-  const said = [...ended(status), ...troubles(status), ...(isLive(status) ? keepsUp(status) : [])];
-  said.sort(([one], [other]) => KINDS.indexOf(one) - KINDS.indexOf(other));
-  return [section("Health", h("ul", { class: "health" }, said.map(([kind, ...sentence]) =>
+  const sentences = [...ended(status), ...troubles(status), ...(isLive(status) ? keepsUp(status) : [])];
+  if (!sentences.length) return [];
+  sentences.sort(([first], [second]) => KINDS.indexOf(first) - KINDS.indexOf(second));
+  return [section("Health", h("ul", { class: "health" }, sentences.map(([kind, ...sentence]) =>
     h("li", { class: kind }, h("span", { "aria-hidden": "true", class: "mark" }, MARKS[kind]), h("span", {}, ...sentence)))))];
 }
 
@@ -36,16 +38,20 @@ function ended(status) {
 
 function troubles(status) {
   const error = status.error;
-  const said = (status.waits_for ?? []).map((sentence) => ["warn", sentence]);
+  const sentences = (status.waits_for ?? []).map((sentence) => ["warn", sentence]);
   if (error?.again) {
     const where = [error.window && `Window ${count(error.window)}`, error.operator && `in ${error.operator}`].filter(Boolean).join(" ");
-    said.push(["warn", `${where || "A window"} failed at ${time(error.at)} and ran again: ${error.message.split("\n")[0]}`]);
+    sentences.push(["warn", `${where || "A window"} failed at ${time(error.at)} and ran again: ${error.message.split("\n")[0]}`]);
   }
   for (const [name, counts] of Object.entries(status.left_out ?? {})) {
     const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
-    said.push(["warn", `${name}: ${parts.join(", ")}.`]);
+    sentences.push(["warn", `${name}: ${parts.join(", ")}.`]);
   }
-  return said;
+  for (const [name, counts] of Object.entries(status.read_again ?? {})) {
+    const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
+    sentences.push(["warn", `${name}: ${parts.join(", ")}, as a whole.`]);
+  }
+  return sentences;
 }
 
 // How far the launch has come, with what slots have read of the windows in flight.
@@ -57,17 +63,20 @@ function keepsUp(status) {
   const done = sums([...read, ...taken("done")]);
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
-  if (total(whole) <= total(sums(read))) return [["fine", "Keeping up: nothing waits."]];
+  if (total(whole) <= total(sums(read))) {
+    return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
+  }
   const share = total(done) / total(whole);
   const units = Object.keys(whole);
   const speed = status.positions_per_second && units.length === 1 ? `, ${amount(status.positions_per_second, units[0])}/s` : "";
-  const about = (seconds) => duration(seconds < 60 ? Math.round(seconds) : seconds)?.replace(".0 s", " s");
-  const [least, most] = [about(status.eta_least_seconds ?? null), about(status.eta_most_seconds ?? null)];
-  const spread = least === most ? "" : ` (${least} to ${most})`;
+  const about = (seconds) => (seconds < 60 ? `${Math.round(seconds)} s` : duration(seconds));
+  const [least, most] = [status.eta_least_seconds ?? 0, status.eta_most_seconds ?? 0];
+  const isWide = most - least > Math.max(1, SPREAD * (status.eta_seconds ?? 0)); // as `dagkit top` decides
+  const spread = isWide ? ` (${about(least)} to ${about(most)})` : "";
   const left = (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
-  const said = [["fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
+  const sentences = [["fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
     ` ${percent(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
   const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);
-  if (slow) said.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${percent(slow[0].fraction)} done`}.`]);
-  return said;
+  if (slow) sentences.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${percent(slow[0].fraction)} done`}.`]);
+  return sentences;
 }

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-LATELY = timedelta(seconds=5)
-USUALLY = timedelta(seconds=30)
+RECENT = timedelta(seconds=5)
+USUAL = timedelta(seconds=30)
+"""The periods whose speeds an estimate takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,17 @@ class Pace:
             self.resume(at)
         self._read = max(self._read, read)
         self._samples.append((at, self._read))
-        while len(self._samples) > 1 and self._samples[1][0] <= at - USUALLY:
+        while len(self._samples) > 1 and self._samples[1][0] <= at - USUAL:
             self._samples.popleft()
 
     @property
     def per_second(self) -> float:
         """The positions that were read in a second of the last half minute; 0 if that is unknown."""
-        return self._since(USUALLY) or 0.0
+        return self._since(USUAL) or 0.0
 
     def time_for(self, positions: int, at: datetime) -> TimeLeft | None:
         """Estimate the time for the positions that followed the last sample; None if there are none, or no speed."""
-        usual = self._since(USUALLY)
+        usual = self._since(USUAL)
         if positions <= 0 or not usual:
             return None
         spent = (at - self._samples[-1][0]).total_seconds()
@@ -68,8 +69,8 @@ class Pace:
         return TimeLeft(*(max(0.0, positions / speed - spent) for speed in (usual, max(speeds), min(speeds))))
 
     def _speeds(self) -> Iterator[float | None]:
-        yield self._since(LATELY)
-        yield self._since(USUALLY)
+        yield self._since(RECENT)
+        yield self._since(USUAL)
         if self._began is not None and self._samples:
             began, before = self._began
             seconds = (self._samples[-1][0] - began).total_seconds()

@@ -168,7 +168,7 @@ class RunPicture:
 
     def _working(self, event: Working) -> None:
         windows = self._now.in_flight
-        done = {window.window: {**window.done, **event.done.get(window.window, {})} for window in windows}
+        done = {window.window: _within(window, event.done.get(window.window, {})) for window in windows}
         in_flight = (window.model_copy(update={"done": done[window.window]}) for window in windows)
         self._set(working=tuple(event.work), in_flight=tuple(in_flight))
         if self._has_one_level:
@@ -323,6 +323,11 @@ def _warn(operator: str, text: str) -> None:
         _logger.warning("%s: %s\n  help: %s", operator, problem, help_)
     else:
         _logger.warning("%s: %s", operator, problem)
+
+
+def _within(window: RunningWindow, done: Mapping[str, int]) -> Mapping[str, int]:
+    """What slots have done of the work with which a window began; they may do more, which is found in the window."""
+    return {unit: min(done.get(unit, window.done.get(unit, 0)), amount) for unit, amount in window.amounts.items()}
 
 
 def _eta(positions: int, rate: float) -> float | None:

@@ -71,15 +71,15 @@ class ProgramSummary:
             writes=any(_stages(type(operators[0])) for operators in program.operators.values()),
             delivers=any(external_outputs(item) for item in workers),
             drains=any(item.drained is not Operator.drained for item in workers),
-            millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
-            sets_aside=_of_application(program, DagContext.ON_POISON) is OnPoison.SET_ASIDE,
-            timeout_millis=_of_application(program, DagContext.RECORD_TIMEOUT_MILLIS),
+            millis=of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
+            sets_aside=of_application(program, DagContext.ON_POISON) is OnPoison.SET_ASIDE,
+            timeout_millis=of_application(program, DagContext.RECORD_TIMEOUT_MILLIS),
             finds=any(
                 target.queued for stage in program.stages for targets in stage.targets.values() for target in targets
             ),
-            hands_over=_of_application(program, DagContext.HAND_OVER_WORK),
+            hands_over=of_application(program, DagContext.HAND_OVER_WORK),
             rejecting=tuple(sorted(port for port in _led(program) if port[1] == REJECTED)),
-            heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
+            heartbeat=timedelta(milliseconds=of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
         )
 
 
@@ -109,7 +109,8 @@ def _stages(operator: type) -> bool:
     return bool(output_files(operator) or external_outputs(operator))
 
 
-def _of_application(program: Program, attribute: Attribute[T]) -> T:
+def of_application(program: Program, attribute: Attribute[T]) -> T:
+    """The value of an attribute of the application."""
     values = next(iter(program.attributes.values()), {})
     found: T = values.get(attribute.qualified, attribute.default)
     return found

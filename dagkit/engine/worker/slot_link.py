@@ -136,7 +136,7 @@ class SlotLink:
 
     def _take(self, message: Message, giver: Giver) -> None:
         if isinstance(message, Asked):
-            self._send(Given(giver.give()))
+            self._send(Given(giver.give() if self.hands_over else None))
             return
         with self._changed:
             self._is_idle = False

@@ -12,6 +12,8 @@ from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, InputPort, Operator, StagedWindow
 from dagkit.api.adapters import adapter_of
+from dagkit.api.tagged import Unwritable
+from dagkit.errors import RunFailure
 
 T = TypeVar("T", default=Any)
 
@@ -38,11 +40,11 @@ class Delivery(Generic[T]):
             yield from map(adapter.load, json.loads(entry))
 
     def pieces(self, most: int) -> Iterator[tuple[str, list[T]]]:
-        """The items in lists of so many, each with an idempotency key of its own."""
-        items, number = self.items(), 0
+        """The items in lists of so many, each with an idempotency key of its own: it names its place in the window."""
+        items, start = self.items(), 0
         while piece := list(islice(items, most)):
-            yield f"{self.key}-{number}", piece
-            number += 1
+            yield f"{self.key}-{start}-{start + len(piece)}", piece
+            start += len(piece)
 
 
 class Delivering:
@@ -107,10 +109,18 @@ class OnceSink(Operator, Generic[T]):
     def process(self, item: T) -> None:
         self._gathered.append(item)
         if len(self._gathered) >= self.batch_items:
-            self.end_window()
+            self._stage()
 
     def end_window(self) -> None:
+        self._stage()
+
+    def _stage(self) -> None:
         if self._gathered:
             adapter = adapter_of(self.item_type or Any)
-            self.staged.add(json.dumps([adapter.dump(item) for item in self._gathered]).encode())
+            try:
+                written = [adapter.dump(item) for item in self._gathered]
+            except Unwritable as error:
+                help_ = "set item_type to a dataclass or a pydantic model of values that have a JSON form"
+                raise RunFailure(f"an item cannot be staged as JSON: {error}", help_, code="item-unwritable") from error
+            self.staged.add(json.dumps(written).encode())
             self._gathered.clear()

@@ -4,13 +4,10 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic
 
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import InputOperator, OutputPort, State
-
-MOST_EMPTY_PAGES = 100
-"""How many pages without items a look reads at most, so that requests to stop are heard between looks."""
 
 T = TypeVar("T", default=Any)
 
@@ -28,23 +25,39 @@ class PagedSource(InputOperator, Generic[T]):
     """The time after which a source that has read all asks for more."""
 
     cursor = State[Any](None)
+    _has_more: bool = PrivateAttr(default=False)
+    """Whether another page follows the last one."""
 
     @abstractmethod
     def read_page(self, cursor: Any) -> tuple[Iterable[T], Any]:
-        """Return the items of a page and the cursor of the next one; the same cursor if there is none at present.
+        """Return the items of a page, and the cursor at which the next one will begin.
 
-        The first cursor is None; others are values that JSON can hold.
+        The first cursor is None; others are values that JSON can hold. A page without items whose cursor stays the same
+        says that there are no more at present.
         """
 
     def emit_tuples(self) -> None:
-        for _ in range(MOST_EMPTY_PAGES):
-            items, following = self.read_page(self.cursor)
-            is_last, self.cursor = following == self.cursor, following
-            count = 0
-            for count, item in enumerate(items, 1):  # noqa: B007 - only whether there was one
-                self.output.emit(item)
-            if count or is_last:
-                return
+        before = self.cursor
+        items, following = self.read_page(before)
+        count = 0
+        for count, item in enumerate(items, 1):  # noqa: B007 - only whether there was one
+            self.output.emit(item)
+        if (count and following == before) or (following is None and before is not None):
+            raise ValueError(
+                f"read_page of {type(self).__name__} returned the cursor {following!r} after {before!r}, "
+                "so items would be sent again: return the cursor behind the last item"
+            )
+        self.cursor, self._has_more = following, following != before
 
     def looks_again_in_millis(self) -> int:
-        return self.poll_millis
+        return 0 if self._has_more else self.poll_millis
+
+    @property
+    def holds_launch(self) -> bool:
+        """Also after a page without items: the next one may have some."""
+        return self._has_more
+
+    @property
+    def has_unrecorded(self) -> bool:
+        """A page without items has moved the cursor."""
+        return self._has_more

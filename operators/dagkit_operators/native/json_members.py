@@ -53,6 +53,12 @@ class _Within(Structure):
     _fields_ = (("columns", c_void_p), ("count", c_int64), ("others", _Others))
 
 
+class MemberPairs(tuple[tuple[str, Any], ...]):
+    """The names and values of an object in their order; a name may occur twice."""
+
+    __slots__ = ()
+
+
 class MemberNames(NamedTuple):
     """The names of members that are looked for, also in the objects within objects."""
 
@@ -65,12 +71,12 @@ class MemberNames(NamedTuple):
     def add_others(self, value: Any, found: list[str]) -> None:
         """Add the names of the other members of an object, or of an array of objects: once for each that is no null.
 
-        An object is a dict, or a tuple of its names and values.
+        An object is a dict, or the pairs of its names and values.
         """
         if type(value) is list:
             for one in value:
                 self.add_others(one, found)
-        elif isinstance(value, dict | tuple):
+        elif isinstance(value, dict | MemberPairs):
             for name, held in value.items() if isinstance(value, dict) else value:
                 if name in self.within:
                     self.within[name].add_others(held, found)

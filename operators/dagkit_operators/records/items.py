@@ -3,19 +3,22 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import Annotated, Generic
+from typing import Annotated, Any, Generic
 
-from pydantic import AfterValidator, Field, PrivateAttr
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Context, InputOperator, OutputPort, State
 from dagkit.api.adapters import adapter_of
-from dagkit.api.tagged import Unwritable
 
 MOST = 10_000
 """The most items sent by one call of `emit_tuples`."""
+
+DIGEST = 16
+"""The characters of a digest."""
 
 T = TypeVar("T")
 
@@ -31,8 +34,8 @@ class Items(InputOperator, Generic[T]):
 
     sent = State(0)
     """The number of items sent so far."""
-    digests = State[list[str]](list)
-    """Sixteen characters for each item sent. Earlier versions kept the number alone: they sent the first ones."""
+    digests = State("")
+    """DIGEST characters for each item sent. Earlier versions kept the number alone: they sent the first ones."""
     _unsent: Iterator[T] = PrivateAttr(default_factory=lambda: iter(()))
     _is_upgraded: bool = PrivateAttr(default=False)
     """Whether the digests of items that an earlier version sent were added, and are to be kept."""
@@ -46,21 +49,24 @@ class Items(InputOperator, Generic[T]):
         return self._is_upgraded
 
     def setup(self, context: Context) -> None:  # noqa: ARG002 - each launch compares the list
-        self._is_upgraded = len(self.digests) < self.sent
+        self._is_upgraded = len(self.digests) < self.sent * DIGEST
         if self._is_upgraded:
-            self.digests = [_digest(item) for item in self.items[: self.sent]]
+            first = self.items[: self.sent]
+            self.digests, self.sent = "".join(map(_digest, first)), len(first)
         self._unsent = _without(self.digests, self.items) if self.digests else iter(self.items)
 
     def emit_tuples(self) -> None:
-        for item in islice(self._unsent, MOST):
+        items = list(islice(self._unsent, MOST))
+        for item in items:
             self.output.emit(item)
-            self.sent += 1
-            self.digests.append(_digest(item))
+        if items:
+            self.sent += len(items)
+            self.digests += "".join(map(_digest, items))
 
 
-def _without(sent: Iterable[str], items: Iterable[T]) -> Iterator[T]:
+def _without(sent: str, items: Iterable[T]) -> Iterator[T]:
     """Yield the items that were not sent. Of equal items, as many as were sent are left out."""
-    left = Counter(sent)
+    left = Counter(sent[start : start + DIGEST] for start in range(0, len(sent), DIGEST))
     for item in items:
         digest = _digest(item)
         if left[digest]:
@@ -70,8 +76,22 @@ def _without(sent: Iterable[str], items: Iterable[T]) -> Iterator[T]:
 
 
 def _digest(item: object) -> str:
-    try:
-        written = json.dumps(adapter_of(type(item)).dump(item), sort_keys=True)
-    except Unwritable:  # a value that only the declared type of the items can write
-        written = repr(item)
-    return hashlib.blake2b(written.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    """The same for equal items in each process, also for sets, whose order differs between processes."""
+    written = json.dumps(_plain(item), sort_keys=True)
+    return hashlib.blake2b(written.encode(errors="surrogatepass"), digest_size=DIGEST // 2).hexdigest()
+
+
+def _plain(item: Any) -> Any:
+    """An item as JSON that names its class. Raise Unwritable if it has no JSON form."""
+    kind = type(item).__qualname__
+    if isinstance(item, set | frozenset):
+        return [kind, sorted(json.dumps(_plain(member), sort_keys=True) for member in item)]
+    if isinstance(item, Mapping):
+        return [kind, sorted(json.dumps([_plain(key), _plain(item[key])], sort_keys=True) for key in item)]
+    if isinstance(item, list | tuple):
+        return [kind, *map(_plain, item)]
+    if is_dataclass(item):
+        return [kind, [[field.name, _plain(getattr(item, field.name))] for field in fields(item)]]
+    if isinstance(item, BaseModel):
+        return [kind, [[name, _plain(getattr(item, name))] for name in type(item).model_fields]]
+    return [kind, adapter_of(type(item)).dump(item)]

@@ -22,7 +22,7 @@ from typing import (
 
 from dagkit import Operator, auto_metric
 from dagkit.schema.objects import objects_of, whole_by_fields
-from dagkit_operators.native.json_members import MemberNames, others_of
+from dagkit_operators.native.json_members import MemberNames, MemberPairs, others_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -281,5 +281,5 @@ def other_members(data: "Bytes", texts: Callable[[], Iterable[str | bytes]], nam
         return Ignored(*others)
     found: list[str] = []
     for text in texts():
-        names.add_others(json.loads(text, object_pairs_hook=tuple, parse_int=str), found)
+        names.add_others(json.loads(text, object_pairs_hook=MemberPairs, parse_int=str), found)
     return Ignored(len(found), [*dict.fromkeys(found)])

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -14,6 +15,7 @@ import pytest
 
 from dagkit import Unavailable, Until
 from dagkit.engine.program.points import Point
+from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock, Rehearsal
 from dagkit_operators import Delivery, Map, OnceSink, PagedSource
 from tests.engine.cast import Desk
@@ -174,6 +176,31 @@ class Sparse(PagedSource[int]):
     def read_page(self, cursor):
         page = cursor or 0
         return ([page] if page % 50 == 49 else []), min(page + 1, 100)
+
+
+class Wrong(PagedSource[int]):
+    """Returns a cursor that does not move, or that begins again."""
+
+    kind = "test.wrong/1"
+    begins: bool
+
+    def read_page(self, cursor):
+        return [1], None if self.begins else 1
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_cursor_that_would_repeat_items_is_refused(begins):
+    with pytest.raises(RunFailure, match="so items would be sent again: return the cursor behind the last item"):
+        Rehearsal(chain(wrong=Wrong(begins=begins), copy=Map[int, int](int))).run()
+
+
+def test_the_pieces_of_a_delivery_are_named_by_their_places():
+    window = SimpleNamespace(entries=lambda: iter([b"[1, 2, 3]", b"[4, 5]"]))
+    assert list(Delivery("w", 7, window, None).pieces(2)) == [
+        ("w-7-0-2", [1, 2]),
+        ("w-7-2-4", [3, 4]),
+        ("w-7-4-5", [5]),
+    ]
 
 
 def test_pages_without_items_are_passed_over(tmp_path):

@@ -1,5 +1,9 @@
 """Items that were given are sent once, however often the application is launched."""
 
+import os
+import sys
+from dataclasses import dataclass
+
 import pytest
 
 from dagkit import ApplicationFaults
@@ -7,8 +11,9 @@ from dagkit.compiler import compile_application
 from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
 from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
-from dagkit_operators.records.items import MOST
+from dagkit_operators.records.items import MOST, _digest
 from tests.operators.ways import chain
+from tests.processes import run_program
 
 
 def test_items_are_sent_once_in_their_order_and_so_many_by_a_look():
@@ -71,7 +76,7 @@ def test_items_that_are_new_in_a_changed_list_are_sent(later, sent):
 def test_items_that_an_earlier_version_sent_are_known_by_their_number():
     alone = Alone(Items(items=("a", "b")))
     alone.look()
-    alone.operator.digests.clear()  # earlier versions kept the number alone
+    alone.operator.digests = ""  # earlier versions kept the number alone
     again = Alone(Items(items=("a", "b", "c")), state=alone.state)
     again.look()
     assert again.sent() == ["c"]
@@ -93,3 +98,31 @@ def test_a_pattern_in_the_place_of_another_one_is_scanned(tmp_path):
         }
         launch(draw, conf, until="once", machine=Machine("reference"), path=tmp_path / "state", durable=False)
     assert [path.read_text() for path in sorted((tmp_path / "output").iterdir())] == ["first\n", "second\n"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    names: frozenset[str]
+
+
+def test_equal_items_are_known_again_in_another_process():
+    """The order of a set differs from process to process."""
+    code = "from tests.operators.records import test_items as t; print(t._digest(t.Wanted(frozenset('abcde'))))"
+    digests = {
+        run_program([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_items_of_two_classes_with_equal_fields_are_two_items():
+    @dataclass(frozen=True)
+    class Other:
+        names: frozenset[str]
+
+    assert _digest(Wanted(frozenset("a"))) != _digest(Other(frozenset("a")))
+
+
+def test_a_list_that_became_shorter_than_an_earlier_version_sent_counts_what_it_has():
+    operator = Alone(Items[int](items=(1, 2, 3)), state={"sent": 10}).operator
+    assert (operator.sent, len(operator.digests)) == (3, 48)

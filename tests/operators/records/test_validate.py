@@ -129,3 +129,15 @@ def test_fields_of_models_within_a_model_are_counted_with_their_paths(item):
     alone.send(item)
     names = {*alone.metrics["names_ignored"].split(", ")}
     assert (alone.metrics["fields_ignored"], names) == (3, {"late", "order.color", "more.color"})
+
+
+def test_a_tuple_of_records_is_a_list_of_them_for_fields_that_no_type_names():
+    class Customer(BaseModel):
+        name: str
+
+    class Order(BaseModel):
+        customers: list[Customer]
+
+    alone = Alone(Validate(model=Order))
+    alone.send({"customers": ({"name": "Ada", "age": 36},)})
+    assert (len(alone.sent()), alone.metrics["fields_ignored"]) == (1, 0)

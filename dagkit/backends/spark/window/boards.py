@@ -7,11 +7,13 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
+from dagkit.api.attributes import DagContext
 from dagkit.backends.spark.failures.jobs import is_connect
 from dagkit.backends.spark.session.master import LOCAL
 from dagkit.backends.spark.window.placing import speculates
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.handover import SlotStanding
+from dagkit.engine.work.summary import of_application
 from dagkit.engine.worker.board_server import BoardServer
 from dagkit.engine.worker.protocol import WindowTask
 
@@ -21,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Boards:
-    """Starts a board server with the first window that needs one.
+    """Starts a board server with the first window, unless HAND_OVER_WORK is false.
 
     A Spark Connect session has none. Nor has one that runs tasks twice: where the second attempt is the faster one, the
     first may have given work away, so that the window would be lost.
@@ -37,7 +39,8 @@ class Boards:
     @contextmanager
     def serving(self, task: WindowTask, program: Program, cores: int) -> Iterator[WindowTask]:
         """Give the window a board if the workers can reach this process."""
-        slots, movable = program.queued_slots, task.attempt.movable
+        has_board = of_application(program, DagContext.HAND_OVER_WORK)  # without it, no port is opened
+        slots, movable = program.queued_slots if has_board else {}, task.attempt.movable
         server = self._started() if slots and self._is_reachable else None
         if server is None:
             yield task

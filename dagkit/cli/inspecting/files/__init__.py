@@ -12,7 +12,7 @@ import rich_click as click
 from dagkit.api.files import READ_BEFORE
 from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
-from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.application.located import Located, of_application, of_application_or_only
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.requests import ForgetFile, ask
@@ -41,7 +41,7 @@ def files() -> None:
 
 
 @files.command(context_settings={"allow_extra_args": True})
-@of_application
+@of_application_or_only
 @click.option("--state", "wanted", type=click.Choice(_STATES), multiple=True, help="Only this state; repeatable.")
 @click.option("--operator", metavar="NAME", help="Only the files of this operator.")
 @click.option("--like", metavar="PATTERN", help="Only paths that this pattern matches whole.")

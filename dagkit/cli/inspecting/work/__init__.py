@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import rich_click as click
 
 from dagkit.cli.application.grouping import DefaultGroup
-from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.inspecting.work.requesting import give_up, of_operator, retry
 from dagkit.cli.terminal.output import Output
@@ -24,7 +24,7 @@ def work() -> None:
 
 
 @work.command()
-@of_application
+@of_application_or_only
 @of_operator
 def ls(*, there: Located, output: Output, operator: str | None) -> None:
     """List work that waits, that was set aside, and that was given up. The application may be running."""
