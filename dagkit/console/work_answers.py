@@ -6,9 +6,8 @@ from itertools import islice
 
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.window_answers import Row, items_of, page
-from dagkit.engine.program.facts import Decided as DecidedOnWork
-from dagkit.engine.program.facts import Scaled, Split
-from dagkit.engine.record.backlogs import Decided
+from dagkit.engine.program.facts import Decided, Scaled, Split
+from dagkit.engine.record.backlogs import ScalingDecision
 from dagkit.engine.record.history import Window
 from dagkit.engine.record.work_history import lost_in, work_left
 from dagkit.ground.urls import absolute
@@ -26,9 +25,9 @@ def decisions(folder: RunFolder, before: int | None, limit: int) -> Row:
     def rows(window: Window) -> Iterator[Row]:
         for fact in reversed(window.checkpoint.facts):
             if isinstance(fact, Scaled):
-                made = Decided(window.checkpoint.window, fact).as_json()
+                made = ScalingDecision(window.checkpoint.window, fact).as_json()
                 yield {"fact": "scaled", **made, "inputs": None}
-            elif not isinstance(fact, Split | DecidedOnWork):
+            elif not isinstance(fact, Split | Decided):
                 yield {"window": window.checkpoint.window, **fact.model_dump(mode="json")}
 
     with folder.windows() as chain:

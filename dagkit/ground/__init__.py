@@ -1,1 +1,1 @@
-"""What knows nothing of dagkit: paths and URLs, clocks, patterns, mappings, libraries, garbage, names of modules."""
+"""What imports nothing of dagkit but its errors: paths, URLs, clocks, patterns, mappings, libraries, names of Apex."""

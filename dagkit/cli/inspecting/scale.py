@@ -13,7 +13,7 @@ from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.conf.grammar.names import snake
 from dagkit.engine.parts.requests import SetCount
-from dagkit.engine.record.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
+from dagkit.engine.record.backlogs import Recorded, ScalingDecision, backlog_millis, decisions, recorded
 from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide
@@ -99,7 +99,7 @@ def set_count(*, there: Located, operator: str, count: int, seconds: float, outp
         )
 
 
-def _described(decided: Decided) -> str:
+def _described(decided: ScalingDecision) -> str:
     """A decision in readable form."""
     fact, inputs = decided.fact, decided.inputs
     lines = [f"{fact.at.isoformat(timespec='milliseconds')} {fact.operator}, by {fact.policy}: {decided.sentence}"]

@@ -37,7 +37,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class ScalingDecision:
     """One decision, and the window that committed it."""
 
     window: int
@@ -74,7 +74,7 @@ class Recorded:
 
     operator: str
     began: datetime
-    decisions: tuple[Decided, ...]
+    decisions: tuple[ScalingDecision, ...]
     arrivals: tuple[Arrival, ...]
     drained: tuple[float, ...]
     """Each time at which all found blocks had been read."""
@@ -92,13 +92,13 @@ class Recorded:
         return sum(arrival.blocks * arrival.positions_each for arrival in self.arrivals) * 1000 / millis / most
 
 
-def decisions(ledger: Ledger, operator: str | None = None) -> list[Decided]:
+def decisions(ledger: Ledger, operator: str | None = None) -> list[ScalingDecision]:
     """Return the decisions about the partitions of all operators, or of one, in order."""
     made = _made(history(ledger))
     return made if operator is None or not made else _decided_for(operator, made)
 
 
-def _decided_for(operator: str, made: Sequence[Decided]) -> list[Decided]:
+def _decided_for(operator: str, made: Sequence[ScalingDecision]) -> list[ScalingDecision]:
     mine = [decided for decided in made if decided.fact.operator == operator]
     if not mine:
         names = sorted({decided.fact.operator for decided in made})
@@ -143,9 +143,9 @@ def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> flo
     return total
 
 
-def _made(entries: Iterable[Window]) -> list[Decided]:
+def _made(entries: Iterable[Window]) -> list[ScalingDecision]:
     return [
-        Decided(entry.checkpoint.window, fact)
+        ScalingDecision(entry.checkpoint.window, fact)
         for entry in entries
         for fact in entry.checkpoint.facts
         if isinstance(fact, Scaled)

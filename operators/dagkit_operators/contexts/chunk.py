@@ -215,7 +215,7 @@ GROWTH = 8
 """The maximum growth from one claim to the next."""
 
 
-class Pace:
+class ClaimPace:
     """How many records the next claim may have, by the time that the last ones took."""
 
     def __init__(self, first: int = FIRST_CLAIM) -> None:
@@ -235,7 +235,7 @@ def in_portions(reading: Iterable[Chunk], now: Callable[[], float] = time.perf_c
 
     The time of a line is estimated from the previous part, which the caller has processed when it requests the next.
     """
-    pace = Pace()
+    pace = ClaimPace()
     for chunk in reading:
         rest: Chunk | None = chunk
         while rest is not None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 from dagkit import Batch, Block, Listed
 from dagkit.errors import RunFailure
 from dagkit.ground.urls import shown
-from dagkit_operators.contexts.chunk import Pace
+from dagkit_operators.contexts.chunk import ClaimPace
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker, content_end, records_of
 from dagkit_operators.filesystem.access import Seekable
@@ -147,7 +147,7 @@ class RecordByRecordContext(ReaderContext[T]):
             self._ahead = b""
         self._stream, self._block = stream, block
         self.initialize(stream, block, consecutive)
-        pace, is_over = Pace(1), False
+        pace, is_over = ClaimPace(1), False
         while not is_over:
             began = time.perf_counter()
             starts: list[int] = []
