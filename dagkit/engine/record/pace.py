@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 RECENT = timedelta(seconds=5)
 USUAL = timedelta(seconds=30)
 """The periods whose speeds an estimate takes."""
+_APART = timedelta(seconds=0.25)
+"""The least time between two samples that are kept: fifty windows may be committed in a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +29,38 @@ class Pace:
     """The positions that a launch has read, over time. The time in which no window runs does not count."""
 
     _read: int = 0
+    _idle: timedelta = timedelta()
+    """The time that does not count."""
     _began: tuple[datetime, int] | None = None
-    """The beginning of the time that counts, moved by the time that does not, and what had been read then."""
+    """When the time that counts began, and what had been read then."""
     _samples: deque[tuple[datetime, int]] = field(default_factory=deque)
-    """Times and positions of the last half minute, and one older sample."""
+    """Times without `_idle`, and positions: those of the last half minute, and one older sample."""
 
     def resume(self, at: datetime) -> None:
         """Note that a window begins after a time in which none ran."""
-        idle = timedelta() if not self._samples else max(timedelta(), at - self._samples[-1][0])
-        self._began = (at, self._read) if self._began is None else (self._began[0] + idle, self._began[1])
-        self._samples = deque((sampled + idle, read) for sampled, read in self._samples) or deque([(at, self._read)])
+        if self._samples:
+            self._idle += max(timedelta(), at - self._idle - self._samples[-1][0])
+        else:
+            self._began = at, self._read
+            self._samples.append(self._began)
 
     def report(self, at: datetime, read: int) -> None:
         """Note how much slots report to have read. The time before the first report is that of starting workers."""
         if self._read:
             self.add(at, read)
         else:
-            self._read, self._began, self._samples = read, (at, read), deque([(at, read)])
+            self._read, self._began = read, (at - self._idle, read)
+            self._samples = deque([self._began])
 
     def add(self, at: datetime, read: int) -> None:
         """Note how much is read at a time. It never falls: an attempt that failed had read it."""
         if self._began is None:
             self.resume(at)
-        self._read = max(self._read, read)
-        self._samples.append((at, self._read))
-        while len(self._samples) > 1 and self._samples[1][0] <= at - USUAL:
+        self._read, active = max(self._read, read), at - self._idle
+        if len(self._samples) > 1 and active - self._samples[-2][0] < _APART:
+            self._samples.pop()
+        self._samples.append((active, self._read))
+        while len(self._samples) > 1 and self._samples[1][0] <= active - USUAL:
             self._samples.popleft()
 
     @property
@@ -64,7 +73,7 @@ class Pace:
         usual = self._since(USUAL)
         if positions <= 0 or not usual:
             return None
-        spent = (at - self._samples[-1][0]).total_seconds()
+        spent = (at - self._idle - self._samples[-1][0]).total_seconds()
         speeds = [speed for speed in self._speeds() if speed]
         return TimeLeft(*(max(0.0, positions / speed - spent) for speed in (usual, max(speeds), min(speeds))))
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -175,10 +176,10 @@ class RunPicture:
             self._pace.report(self.clock.now(), self._now.totals.positions + sum(self._now.done.values()))
         self._estimate()
 
-    @property
+    @cached_property
     def _has_one_level(self) -> bool:
         """Whether slots process at once what they read; otherwise later levels follow, of unknown length."""
-        return all(stage.level == 0 for stage in self._now.stages)
+        return all(stage.level == 0 for stage in self.plan.stages)
 
     def _estimate(self) -> None:
         """Estimate how long all pending work takes."""

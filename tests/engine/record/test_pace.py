@@ -61,3 +61,12 @@ def test_an_attempt_that_failed_does_not_slow_the_pace_down():
     pace.add(after(11), 200)
     pace.add(after(12), 1200)
     assert pace.per_second == 100
+
+
+def test_many_short_windows_leave_few_samples_and_the_same_estimate():
+    pace = Pace()
+    for window in range(3000):
+        pace.resume(after(window / 50))
+        pace.add(after((window + 1) / 50), 1000 * (window + 1))
+    assert len(pace._samples) < 150, "of 1,500 windows in half a minute"
+    assert pace.time_for(600_000, after(60)) == TimeLeft(*[pytest.approx(12)] * 3)
