@@ -22,7 +22,7 @@ from typing import Literal
 
 from dagkit.engine.record.run_events import Draining, Ended, Failed, Resumed, RunEvent, Starting
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.snapshot import DriverProcess, RunSnapshot, bytes_of, document_in
+from dagkit.engine.record.snapshot import DriverProcess, RunSnapshot, T, bytes_of, document_in
 from dagkit.errors import RunFailure
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
@@ -103,12 +103,17 @@ def _driver_runs(running: RunSnapshot) -> RunFailure:
 
 def read_status(store: Store) -> RunSnapshot | None:
     """The last snapshot of an application's driver; None if there is none that this dagkit can read."""
+    return stored_document(store, STATUS, RunSnapshot)
+
+
+def stored_document(store: Store, key: str, kind: type[T]) -> T | None:
+    """The document of an application's folder; None if there is none that this dagkit can read."""
     try:
-        return document_in(store.get(STATUS), RunSnapshot)
+        return document_in(store.get(key), kind)
     except KeyMissing:
         return None
     except ValueError as error:
-        _log.warning("%s cannot be read: %s", STATUS, error)
+        _log.warning("%s cannot be read: %s", key, error)
         return None
 
 

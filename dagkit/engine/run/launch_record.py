@@ -19,12 +19,12 @@ from pydantic import BaseModel, ConfigDict
 
 from dagkit.compiler import Compilation
 from dagkit.engine.record.run_events import PlanDiffers
-from dagkit.engine.record.snapshot import bytes_of, document_in
-from dagkit.engine.record.status_file import refuse_second
+from dagkit.engine.record.snapshot import bytes_of
+from dagkit.engine.record.status_file import refuse_second, stored_document
 from dagkit.graph import Node
 from dagkit.ground.urls import is_url, shown
 from dagkit.ledger import StoreError
-from dagkit.ledger.stores import KeyMissing, Store, open_store
+from dagkit.ledger.stores import Store, open_store
 from dagkit.plan import diff
 from dagkit.plan.configuration_lines import attribute_values, lines_of, property_values
 from dagkit.plan.model import Plan
@@ -83,13 +83,7 @@ def _origins(node: Node) -> Mapping[str, str]:
 
 def last_launch(store: Store) -> LaunchRecord | None:
     """The record of the last launch; None if it was made by a dagkit that wrote none, or by one that writes another."""
-    try:
-        return document_in(store.get(LAUNCHED), LaunchRecord)
-    except KeyMissing:
-        return None
-    except ValueError as invalid:
-        _logger.warning("%s cannot be read: %s", LAUNCHED, invalid)
-        return None
+    return stored_document(store, LAUNCHED, LaunchRecord)
 
 
 def differences(store: Store, plan: Plan, window_id: int) -> PlanDiffers | None:
