@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from dagkit.engine.record.statistics import AggregatedMetrics, stage_runs, windo
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker import instances as live
+from dagkit.engine.worker.busy import BusyTime
 from dagkit.engine.worker.instances import Receiver
 from dagkit.engine.worker.protocol import Report, WindowTask
 from dagkit.engine.worker.slot import SlotRun
@@ -148,10 +149,11 @@ def work_on(program: Program, text: Path) -> list[WorkItem]:
 
 @contextmanager
 def unmeasured() -> Iterator[None]:
-    """Within the block, nothing is counted or reported."""
+    """Within the block, nothing is counted, sampled or reported."""
     with ExitStack() as patches:
         patches.enter_context(patch.object(live, "_counted", _uncounted))
-        patches.enter_context(patch.object(SlotRun, "_figures", lambda _: iter(())))
+        patches.enter_context(patch.object(SlotRun, "_figures", lambda *_: iter(())))
+        patches.enter_context(patch.object(BusyTime, "sampling", lambda _: nullcontext()))
         yield
 
 

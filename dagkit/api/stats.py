@@ -72,7 +72,8 @@ class OperatorStats:
     cpu_nanos: int = 0
     """CPU time of the whole stage that the operator is fused into."""
     busy_millis: float = 0.0
-    """Time for which the slot worked, including waits for disks and networks."""
+    """Time for which the operator worked, including waits for disks and networks. Of operators that are fused, it is
+    estimated by samples; together they have the time of their slot."""
     positions: int = 0
     """The number of positions of blocks that were read, in `unit`."""
     unit: str = BYTE

@@ -58,7 +58,13 @@ ALL = (
         "dagkit_operator_busy_ratio",
         "gauge",
         OPERATOR,
-        "share of the last window in which its slots were busy; fused operators have the same value",
+        "share of the last window in which its slots worked for it; fused operators divide the time of their slots",
+    ),
+    Series(
+        "dagkit_operator_skew_ratio",
+        "gauge",
+        OPERATOR,
+        "busy time of its busiest partition in the last window, divided by the mean of all",
     ),
     Series("dagkit_window_duration_seconds", "histogram", ("app",), "from the start of a window to its commit"),
     Series("dagkit_checkpoint_duration_seconds", "histogram", ("app",), "time to commit a window"),
@@ -147,6 +153,9 @@ class Prometheus:
         self._of("dagkit_operator_partitions", name).set(len(partitions))
         busy = sum(stats.busy_millis for stats in partitions) / 1000
         self._of("dagkit_operator_busy_ratio", name).set(busy / len(partitions) / seconds if seconds else 0)
+        if busy:
+            most = max(stats.busy_millis for stats in partitions) / 1000
+            self._of("dagkit_operator_skew_ratio", name).set(most * len(partitions) / busy)
         for stats in partitions:
             for port in stats.input_ports:
                 self._of("dagkit_tuples_total", name, port.port, "in").inc(port.tuple_count)

@@ -17,7 +17,7 @@ from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned, counted, in_time, in_units, what_was_written
 
-_HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
+_HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy", "skew")
 _MOST_NAMED = 3
 _SPREAD = 0.2
 """An estimate shows its bounds if they differ by more than this share of it."""
@@ -25,11 +25,12 @@ _UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
 """What became of records that were not sent, by the output or metric that counts them."""
 
 
-def picture(seen: SeenRun) -> str:
-    """All figures as text; after a restart, what the next launch does."""
+def picture(seen: SeenRun, *, partitions: bool = False) -> str:
+    """All figures as text, and those of partitions if asked; after a restart, what the next launch does."""
     if seen.state == "restarted":
         return _restarted(seen.snapshot)
-    return f"{_headline(seen)}\n{_figures(seen)}"
+    shares = _partitions(seen.snapshot) if partitions else ""
+    return "\n\n".join([f"{_headline(seen)}\n{_figures(seen)}", *([shares] if shares else [])])
 
 
 def own_picture(now: RunSnapshot) -> str:
@@ -42,6 +43,17 @@ def own_picture(now: RunSnapshot) -> str:
 
 def _figures(seen: SeenRun) -> str:
     return "\n".join([*_summary(seen), "", aligned([_HEADER, *map(_row, seen.snapshot.operators)], to_right=True)])
+
+
+def _partitions(now: RunSnapshot) -> str:
+    """The busiest partitions of each operator as a table; empty if no operator has more than one."""
+    rows = [
+        (printable(each.name), str(share.partition), f"{share.busy:.0%}", f"{share.taken:.0%}")
+        for each in now.operators
+        for share in each.by_partition
+    ]
+    header = ("operator", "partition", "of its busy time", "of what it received or read")
+    return aligned([header, *rows], to_right=True) if rows else ""
 
 
 def _restarted(now: RunSnapshot) -> str:
@@ -72,12 +84,7 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}"
     if seen.runs or now.is_over:
         yield from (f"waiting: {printable(sentence)}" for sentence in now.waits_for)
-    if seen.runs:
-        yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
-    for operator in () if seen.runs and now.working else now.operators:
-        for work in operator.underway[:_MOST_NAMED]:
-            share = "" if work.fraction is None else f" {work.fraction:.0%}"
-            yield f"under way: {operator.name} {printable(work.source)}{share}"
+    yield from _work(seen)
     if seen.presence in ("gone", "silent"):
         yield from _departure(seen)
     if now.visible_at is not None and seen.runs:
@@ -87,6 +94,19 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         first, _, rest = now.error.message.partition("\n")
         more = "; `dagkit logs` prints the rest" if rest else ""
         yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
+
+
+def _work(seen: SeenRun) -> Iterator[str]:
+    """What slots process, or did not finish, and which operator takes most of their time."""
+    now = seen.snapshot
+    if seen.runs:
+        yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
+        if now.busiest is not None:
+            yield f"busiest: {busiest(now.busiest)}"
+    for operator in () if seen.runs and now.working else now.operators:
+        for work in operator.underway[:_MOST_NAMED]:
+            share = "" if work.fraction is None else f" {work.fraction:.0%}"
+            yield f"under way: {operator.name} {printable(work.source)}{share}"
 
 
 def reading(now: RunSnapshot) -> str:
@@ -106,6 +126,13 @@ def time_left(now: RunSnapshot) -> str:
     least, most = now.eta_least_seconds, now.eta_most_seconds
     spread = f" ({in_time(least)} to {in_time(most)})" if most - least > max(1.0, _SPREAD * now.eta_seconds) else ""
     return f", about {in_time(now.eta_seconds)} left{spread}"
+
+
+def busiest(operator: OperatorFigures) -> str:
+    """How busy an operator is: `Parse 41%, partition 3 for 1.8 times the mean`."""
+    skewed = operator.skew is not None and operator.skew > 1 + _SPREAD
+    leads = f", partition {operator.by_partition[0].partition} for {operator.skew:.1f} times the mean" if skewed else ""
+    return f"{printable(operator.name)} {operator.busy:.0%}{leads}"
 
 
 def slots_at_work(working: Sequence[SlotAtWork], at: datetime) -> Iterator[str]:
@@ -204,6 +231,7 @@ def _row(operator: OperatorFigures) -> tuple[str, ...]:
         str(operator.sent),
         str(pending) if operator.pending else "-",
         f"{operator.busy:.0%}",
+        "-" if operator.skew is None else f"{operator.skew:.1f} ({operator.by_partition[0].partition})",
     )
 
 

@@ -33,7 +33,7 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
 from tests.backends.cast import chained
-from tests.backends.places import everywhere
+from tests.backends.places import SPARK, everywhere
 from tests.old_files import aged
 
 WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
@@ -139,6 +139,42 @@ def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(mea
     assert counts(first, "same", "output") == {"output": 2}
     assert counts(first, "read", "input") == {"files": 2}
     assert not [record for record in caplog.records if "do not add up" in record.message]
+
+
+class Fast(RowOperator):
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, item: int) -> Iterator[int]:
+        yield item
+
+
+class Slow(RowOperator):
+    """Adds up many numbers for each item."""
+
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, item: int) -> Iterator[int]:
+        yield sum(range(2_000_000)) + item
+
+
+@pytest.mark.parametrize("make", ["reference", SPARK], indirect=True)
+def test_the_busiest_operator_of_a_fused_chain_is_one_and_all_share_the_time_of_their_slot(measure):
+    def fused(dag: Dag, conf: object) -> None:
+        after = {"before": Fast(), "slow": Slow(), "after": Fast()}
+        chained(dag, {"before": 2}, numbers=Numbers(), **after)
+        for name in after:
+            operator: Any = dag.operator(name)
+            dag.set_input_port_attribute(operator.input, PortContext.PARTITION_PARALLEL, name != "before")
+
+    first = measure(fused)[0]
+    names = ("before", "slow", "after")
+    for partition in (0, 1):
+        busy = {name: first.operators[name][partition].busy_millis for name in names}
+        assert max(busy, key=lambda name: busy[name]) == "slow"
+        whole = sum(stage.millis for stage in first.stages if stage.slot == partition)
+        assert sum(busy.values()) == pytest.approx(whole)
 
 
 class Ear(StatsListener):

@@ -56,6 +56,7 @@ def value(metrics, name, **labels):
 def test_items_are_added_up_over_partitions_and_windows(metrics):
     metrics(measured(operators={"op": [partition(3, 1, busy=3000), partition(4, 2, busy=1000)]}))
     assert value(metrics, "operator_busy_ratio", operator="op") == 0.5, "slots are busy for a part of the window"
+    assert value(metrics, "operator_skew_ratio", operator="op") == 1.5, "the busiest partition, over the mean"
     metrics(measured(operators={"op": [partition(10, 20)]}))
     assert value(metrics, "tuples_total", operator="op", port="in_port", direction="in") == 17
     assert value(metrics, "tuples_total", operator="op", port="out_port", direction="out") == 23

@@ -371,4 +371,5 @@ class _Window:
         if reading is not None:
             taken[work_port(reading.operator)] = reading.done.begun
         read, underway = (0, ()) if reading is None else (reading.done.positions, tuple(reading.done.underway))
-        return Figures(taken, sent, read, outcome.cpu_nanos, outcome.millis, outcome.metrics, underway)
+        millis = outcome.millis  # a partition runs alone, so all of it is its own
+        return Figures(taken, sent, read, outcome.cpu_nanos, millis, millis, outcome.metrics, underway)

@@ -4,10 +4,16 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
+import rich_click as click
+
 from dagkit.engine.record.history import application_chain, window_at
 from dagkit.engine.record.status_file import LastWindow, SeenRun
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ledger import Ledger
+
+with_partitions = click.option(
+    "--partitions", is_flag=True, help="Show how the work of each operator is divided among its partitions, too."
+)
 
 
 def seen_at(place: str) -> SeenRun:

@@ -4,12 +4,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import rich_click as click
 
 from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application_or_only
-from dagkit.cli.operating.run_views import document, seen_at
+from dagkit.cli.operating.run_views import document, seen_at, with_partitions
 from dagkit.cli.terminal.output import Output, is_terminal
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
@@ -20,11 +21,13 @@ from dagkit.observers.run_text import picture
 @of_application_or_only
 @click.option("--every", metavar="SECONDS", type=click.FloatRange(min=0.2), default=1.0, help="Default 1.")
 @click.option("--count", metavar="N", type=WholeNumber(min=1), help="End after showing the figures N times.")
+@with_partitions
 def top(
     *,
     there: Located,
     every: float,
     count: int | None,
+    partitions: bool,
     output: Output,
 ) -> None:
     """Show the figures of a running application until it ends, renewed in place on a terminal.
@@ -33,7 +36,7 @@ def top(
     """
     place = there.place
     shown = 0
-    with _showing(output) as show:
+    with _showing(output, partial(picture, partitions=partitions)) as show:
         while True:
             seen = seen_at(place)
             show(seen)
@@ -44,15 +47,15 @@ def top(
 
 
 @contextmanager
-def _showing(output: Output) -> Iterator[Callable[[SeenRun], None]]:
+def _showing(output: Output, text: Callable[[SeenRun], str]) -> Iterator[Callable[[SeenRun], None]]:
     """A function that shows the figures: in place on a terminal, else as blocks of text, or as documents."""
     if output.as_json:
         yield lambda seen: output.document("dagkit.status/1", document(seen))
     elif not is_terminal(sys.stdout):
-        yield lambda seen: output.result(f"{picture(seen)}\n")
+        yield lambda seen: output.result(f"{text(seen)}\n")
     else:
         from rich.live import Live  # noqa: PLC0415 - only on terminals
         from rich.text import Text  # noqa: PLC0415 - as above
 
         with Live(auto_refresh=False) as live:
-            yield lambda seen: live.update(Text(printable(picture(seen), keep="\n"), no_wrap=True), refresh=True)
+            yield lambda seen: live.update(Text(printable(text(seen), keep="\n"), no_wrap=True), refresh=True)

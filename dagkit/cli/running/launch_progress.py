@@ -33,6 +33,7 @@ from dagkit.ground.amounts import counted, in_bytes, in_units, what_was_written
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
 from dagkit.observers.run_text import (
+    busiest,
     counted_things,
     incomplete_files,
     own_picture,
@@ -228,11 +229,13 @@ class Progress:
         if self._has_table:
             return
         waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
-        left = "" if self._snapshot is None else time_left(self._snapshot())
+        snapshot = None if self._snapshot is None else self._snapshot()
+        left = "" if snapshot is None else time_left(snapshot)
+        busy = f"; busiest: {busiest(snapshot.busiest)}" if snapshot is not None and snapshot.busiest else ""
         pending = f"; {waiting}{left}"
         line = (
             f"window {committed.window_id}: {_done(committed)} in {committed.millis / 1000:.1f} s"
-            f"{pending if committed.waiting else ''}{_underway(committed.underway)}"
+            f"{pending if committed.waiting else ''}{_underway(committed.underway)}{busy}"
         )
         if self.output.verbose or now - self._printed >= _SECONDS_BETWEEN:
             self._printed = now

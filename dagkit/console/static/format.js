@@ -20,6 +20,9 @@ export function bytes(number) {
   return `${index ? number.toFixed(1) : whole.format(number)} ${units[index]}`;
 }
 
+// The busy time of an operator's busiest partition divided by the mean, and that partition.
+export const skew = (operator) => (operator.skew === null ? null : `${operator.skew.toFixed(1)} (partition ${operator.by_partition[0].partition})`);
+
 // Positions of an operator in their unit, and sums of positions by their unit.
 export const amount = (number, unit) => (unit === "byte" ? bytes(number) : counted(Math.round(number), unit));
 export const amounts = (sums) => Object.entries(sums ?? {}).map(([unit, number]) => amount(number, unit)).join(" and ") || bytes(0);

@@ -2,14 +2,11 @@
 
 import { ask } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
-import { amount, amounts, count, duration, percent, rate, waiting } from "./format.js";
+import { amount, amounts, count, duration, percent, rate, skew, waiting } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
 
 export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
-
-// The first operator of each stage: fused operators are busy together, so it stands for all of them.
-export const headsOf = (status) => new Map(status.stages.map((stage) => [stage.name, stage.operators[0]]));
 
 const LEGIBLE = 0.6; // a picture is first shown whole, unless it would be smaller than this
 const SVG = "http://www.w3.org/2000/svg";
@@ -86,7 +83,6 @@ function annotate(drawing, streams, status) {
   for (const old of drawing.querySelectorAll(".live")) old.remove();
   if (!status || !isLive(status)) return;
   const known = new Map(status.operators.map((each) => [each.name, each]));
-  const heads = headsOf(status);
   const most = Math.max(0.05, ...status.operators.map((each) => each.busy));
   for (const box of drawing.querySelectorAll(".box")) {
     const each = known.get(box.dataset.name);
@@ -95,7 +91,7 @@ function annotate(drawing, streams, status) {
     box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(waiting(each), each.unit)} wait`);
     const edge = box.querySelector("rect");
     const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
-    if (each.busy >= 0.05 && heads.get(each.stage) === each.name) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
+    if (each.busy >= 0.05) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
   }
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
@@ -127,11 +123,22 @@ function word(text, x, y, anchor, kind) {
   return made;
 }
 
+// How the work is divided among partitions: those with the most busy time.
+function divided(each) {
+  if (!each?.by_partition.length) return [];
+  return [section("Partitions", table("Partitions", [
+    ["Partition", (one) => count(one.partition), "number"],
+    ["Of its busy time", (one) => percent(one.busy), "number"],
+    ["Of what it received or read", (one) => percent(one.taken), "number"],
+  ], each.by_partition))];
+}
+
 async function details(name, run) {
   const each = run.status?.operators.find((one) => one.name === name);
   const planned = await ask("operator", { name }).catch(() => null); // unifiers are no operators
   return [
     section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
+    ...divided(each),
     ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),
   ];
 }
@@ -142,7 +149,8 @@ function lately(each) {
     ["Partitions", count(each.partitions), each.wanted === each.partitions ? null : `${count(each.wanted)} wanted`],
     ["Received", count(each.received), rate(each.received_per_second)],
     ["Sent", count(each.sent), rate(each.sent_per_second)],
-    ["Busy", percent(each.busy), "of the last window"],
+    ["Busy", percent(each.busy), "of the time of its slots"],
+    ["Skew", skew(each), each.skew === null ? null : "busiest partition / mean"],
     ["Waiting", amount(waiting(each), each.unit), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
   ]);
 }

@@ -3,9 +3,9 @@
 import { ask, pauses } from "./answers.js";
 import { apart, chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
-import { amount, amounts, bytes, byUnit, count, counted, duration, moment, percent, rate, time, waiting } from "./format.js";
+import { amount, amounts, bytes, byUnit, count, counted, duration, moment, percent, rate, skew, time, waiting } from "./format.js";
 import { health } from "./health.js";
-import { headsOf, isLive } from "./view_graph.js";
+import { isLive } from "./view_graph.js";
 import { rowsOfWindows } from "./view_windows.js";
 
 const UNSENT = { rejected: "Rejected", records_dropped: "Dropped" };
@@ -100,8 +100,8 @@ export function failures(status) {
 function operators(status) {
   const busiest = Math.max(...status.operators.map((each) => each.busy), 0);
   const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "busy" }), percent(share));
-  const live = isLive(status), heads = headsOf(status);
-  const marked = (each) => live && heads.get(each.stage) === each.name && each.busy === busiest && busiest > 0.05;
+  const live = isLive(status);
+  const marked = (each) => live && each.busy === busiest && busiest > 0.05;
   const flow = live ? rate : count;
   return section("Operators", table("Operators", [
     ["Operator", (each) => h("span", { class: marked(each) ? "strong" : null }, each.name)],
@@ -109,7 +109,7 @@ function operators(status) {
     ["Received", (each) => flow(live ? each.received_per_second : each.received), "number"],
     ["Sent", (each) => flow(live ? each.sent_per_second : each.sent), "number"],
     ["Read", (each) => (each.positions ? (live ? `${amount(each.positions_per_second, each.unit)}/s` : amount(each.positions, each.unit)) : null), "number"],
-    ...(live ? [["Busy", (each) => (heads.get(each.stage) === each.name ? meter(each.busy) : h("span", { class: "quiet" }, `with ${heads.get(each.stage)}`)), "number"]] : []),
+    ...(live ? [["Busy", (each) => meter(each.busy), "number"], ["Skew", skew, "number"]] : []),
     ["Waiting", (each) => (each.pending.length ? amount(waiting(each), each.unit) : null), "number"],
     ...(!live ? [] : [["In progress", (each) => inProgress(each, status)],
     ["Time left", (each) => duration(each.eta_seconds), "number"]]),

@@ -179,7 +179,8 @@ class DriverInput:
     def _after_look(self, before: Figures, millis: float, cpu_nanos: int, metrics: Mapping[str, Any]) -> Figures:
         emitted = Counter(emission.port for emission in self._emitted if not isinstance(emission.item, Stamped))
         sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
-        return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, before.millis + millis, metrics)
+        whole_millis = before.millis + millis
+        return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, whole_millis, whole_millis, metrics)
 
     def forget(self, path: str, request: str, window_id: int) -> str:
         """Let the operator forget a file; return why this is impossible, or ""."""

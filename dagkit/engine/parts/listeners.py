@@ -108,8 +108,7 @@ class StatsListeners:
                 if report.level != level or figures is None:
                     continue
                 operator = self._plan.program.operators[name][0]
-                busy_millis = report.busy_millis
-                stats = stats_of(operator, figures, window_id=window_id, busy_millis=busy_millis, ended=at)
+                stats = stats_of(operator, figures, window_id=window_id, ended=at)
                 self._course(listened, report.slot).add(stats, at, figures.millis)
                 if figures.read:
                     read, busy = read + figures.read, busy + report.busy_millis

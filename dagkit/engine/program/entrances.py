@@ -2,24 +2,36 @@
 
 A failure is reported from this note: no frame of a traceback is searched for an operator. An entrance is a `try` around
 the call, which costs nothing until something is raised.
+
+The functions through which items reach an operator have a code object for each operator, so that a sample of the stack
+finds the operator that works, at no cost for an item. The variables of frames would name it, too. But before Python
+3.13, reading them keeps all values of the frame alive, and a buffer that is exported cannot be resized.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar, cast
 
 from dagkit.engine.program.operator_output import muted
 from dagkit.errors import RunFailure
 from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _OPERATOR, _RECORD = "_dagkit_operator", "_dagkit_record"
 """Attributes of an exception on its way: in whose code it was raised, and on which record."""
 _SEARCH, _TRIES = "_dagkit_search", "_dagkit_tries"
 """Others: how to find the record, and how often the operator got it."""
+
+
+_own_codes: dict[tuple[int, str], CodeType] = {}
+"""The code objects that were made, by the identity of the original and the operator. Originals are never freed."""
+_operators: dict[int, str] = {}
+"""The operator of each of them, by its identity: equal code would be one key."""
 
 
 class _Sender(threading.local):
@@ -30,6 +42,26 @@ class _Sender(threading.local):
 
 
 _sender = _Sender()
+
+
+def entrance(operator: str, function: F) -> F:
+    """Return the same function of dagkit with a code object for this operator, by which `operator_at` finds it."""
+    assert isinstance(function, FunctionType), "an entrance is written in Python"
+    key = id(function.__code__), operator
+    own = _own_codes.get(key) or _own_codes.setdefault(key, function.__code__.replace())
+    _operators[id(own)] = operator
+    name, defaults, closure = function.__name__, function.__defaults__, function.__closure__
+    return cast("F", FunctionType(own, function.__globals__, name, defaults, closure))
+
+
+def operator_at(frame: FrameType | None, among: Container[str]) -> str | None:
+    """Return which of these operators' code a frame runs; None if its stack has no entrance to one of them."""
+    while frame is not None:
+        operator = _operators.get(id(frame.f_code))
+        if operator is not None and operator in among:
+            return operator
+        frame = frame.f_back
+    return None
 
 
 def note(error: Exception, operator: str, *record: object) -> None:
@@ -73,6 +105,10 @@ class code_of:  # noqa: N801 - written as a function: one made by `contextmanage
 
 def made_by(operator: str, made: Iterable[T]) -> Iterator[T]:
     """Iterate over what an operator's code makes; each step enters its code."""
+    return entrance(operator, _made_by)(operator, made)
+
+
+def _made_by(operator: str, made: Iterable[T]) -> Iterator[T]:
     with code_of(operator):
         yield from made
 
@@ -104,7 +140,7 @@ def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch
                     find_record(error)
             raise
 
-    return take_or_note
+    return entrance(operator, take_or_note)
 
 
 @contextmanager

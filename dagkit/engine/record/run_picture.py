@@ -31,6 +31,7 @@ from dagkit.engine.record.run_events import (
 )
 from dagkit.engine.record.snapshot import (
     OperatorFigures,
+    PartitionShare,
     PendingInput,
     RejectedRecord,
     RunError,
@@ -39,13 +40,15 @@ from dagkit.engine.record.snapshot import (
     RunTotals,
     StageFigures,
 )
-from dagkit.engine.record.statistics import AVERAGED, Lately
+from dagkit.engine.record.statistics import AVERAGED, Balance, Lately, Partitions
 from dagkit.errors import DagkitError
 from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
 
 MOST_REJECTED = 10
 """How many samples of rejected records an operator keeps."""
+MOST_PARTITIONS = 10
+"""How many partitions of an operator are shown."""
 
 _logger = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class RunPicture:
     """Replaced as a whole, so that another thread reads one state of it."""
     _lately: dict[str, Lately] = field(default_factory=dict)
     """The last windows of each operator that took part in one."""
+    _balances: dict[str, Balance] = field(default_factory=dict)
     _pace: Pace = field(default_factory=Pace)
     _decided: dict[str, int] = field(default_factory=dict)
     """The partitions of the last decision on each operator."""
@@ -91,7 +95,8 @@ class RunPicture:
             now = now.model_copy(update={"waits_for": (*present_outages(), *now.waits_for)})
         if now.in_flight or now.committed_at is None or at - now.committed_at < AVERAGED:
             return now.model_copy(update={"at": at})
-        quiet = {"received_per_second": 0.0, "sent_per_second": 0.0, "positions_per_second": 0.0, "busy": 0.0}
+        rates = dict.fromkeys(("received_per_second", "sent_per_second", "positions_per_second", "busy"), 0.0)
+        quiet = {**rates, "skew": None, "by_partition": ()}
         operators = tuple(each.model_copy(update=quiet) for each in now.operators)
         return now.model_copy(update={"at": at, "operators": operators, "positions_per_second": 0.0})
 
@@ -252,7 +257,7 @@ class RunPicture:
                 lately.add(stats, window.committed, millis)
             inputs = [port for stats in partitions for port in stats.input_ports]
             outputs = [port for stats in partitions for port in stats.output_ports]
-            queued, busy = {queue.port for queue in queues}, sum(stats.busy_millis for stats in partitions)
+            queued = {queue.port for queue in queues}
             rate = lately.positions_per_second
             changed |= {
                 "partitions": count,
@@ -265,11 +270,23 @@ class RunPicture:
                 "received_per_second": lately.processed_per_second,
                 "sent_per_second": lately.emitted_per_second,
                 "positions_per_second": rate,
-                "busy": min(1.0, busy / (millis * count)) if millis > 0 else 0.0,
+                "busy": min(1.0, lately.busy_slots / count),
+                **self._divided(now.name, partitions, window),
                 "elements_begun": now.elements_begun + sum(port.tuple_count for port in inputs if port.port in queued),
             }
         changed |= {"wanted": self._decided.get(now.name, count), "eta_seconds": _eta(waiting, rate)}
         return now.model_copy(update=changed)
+
+    def _divided(self, operator: str, partitions: Partitions, window: Measured) -> Mapping[str, Any]:
+        """How the work of an operator is divided among its partitions."""
+        if len(partitions) == 1:
+            self._balances.pop(operator, None)
+            return {"skew": None, "by_partition": ()}
+        balance = self._balances.setdefault(operator, Balance())
+        balance.add(partitions, window.committed)
+        shares = [PartitionShare(partition=number, busy=busy, taken=taken) for number, busy, taken in balance.shares()]
+        skew = shares[0].busy * len(shares)
+        return {"skew": skew or None, "by_partition": tuple(shares[:MOST_PARTITIONS]) if skew else ()}
 
     def _with(
         self, before: Mapping[str, Mapping[str, int]], counted: Counted, window: Measured

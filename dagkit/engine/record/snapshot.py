@@ -16,6 +16,8 @@ State = Literal["starting", "running", "draining", "stopped", "failed", "restart
 """A driver writes one of these, and `dagkit restart` the last. `draining` waits for the windows in flight; `stopped`,
 `failed` and `restarted` are final."""
 
+LEAST_BUSY = 0.05
+"""The least share of the time by which an operator is called the busiest."""
 FINAL: tuple[State, ...] = ("stopped", "failed", "restarted")
 
 
@@ -67,6 +69,16 @@ class RejectedRecord(_Part):
     """The record, shortened, with the reason if it names one."""
 
 
+class PartitionShare(_Part):
+    """How much of an operator's work one of its partitions did, averaged over the last ten seconds."""
+
+    partition: int
+    busy: float
+    """Its share of the busy time of all partitions, 0 to 1."""
+    taken: float
+    """Its share of the positions that they read, or of the items that they received, 0 to 1."""
+
+
 class OperatorFigures(_Part):
     """The figures of one operator. Rates are averages over the last ten seconds, totals those of this launch."""
 
@@ -89,7 +101,11 @@ class OperatorFigures(_Part):
     sent_per_second: float = 0.0
     positions_per_second: float = 0.0
     busy: float = 0.0
-    """The share of the last window in which its slots worked, 0 to 1. Fused operators have the same value."""
+    """The share of the time for which its slots worked for it, 0 to 1. Fused operators divide that of their slots."""
+    skew: float | None = None
+    """The busy time of its busiest partition, divided by the mean; None if it has one partition, or did not work."""
+    by_partition: tuple[PartitionShare, ...] = ()
+    """The shares of its partitions: at most ten, the busiest first. Empty if it has one partition."""
     elements_begun: int = 0
     pending: tuple[PendingInput, ...] = ()
     underway: tuple[WorkProgress, ...] = ()
@@ -194,6 +210,12 @@ class RunSnapshot(_Part):
     def read(self) -> Mapping[str, int]:
         """The positions that this launch read, by their unit."""
         return by_unit((each.unit, each.positions) for each in self.operators)
+
+    @property
+    def busiest(self) -> OperatorFigures | None:
+        """The operator for which its slots work the largest share of the time; None if none works notably."""
+        operator = max(self.operators, key=lambda each: each.busy, default=None)
+        return operator if operator is not None and operator.busy >= LEAST_BUSY else None
 
     @property
     def read_per_second(self) -> Mapping[str, float]:

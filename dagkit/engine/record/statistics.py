@@ -38,25 +38,23 @@ def window_stats(
     ended: datetime,
 ) -> Mapping[str, Partitions]:
     """The statistics of a window by operator, from slot reports, the figures of driver inputs and queue lengths."""
-    by_operator: dict[str, dict[int, tuple[Figures, float]]] = {
-        name: {0: (figures, figures.millis)} for name, figures in found.items()
-    }
+    by_operator: dict[str, dict[int, Figures]] = {name: {0: figures} for name, figures in found.items()}
     for report in reports:
         for name, figures in report.figures.items():
-            by_operator.setdefault(name, {})[report.slot] = figures, report.busy_millis
+            by_operator.setdefault(name, {})[report.slot] = figures
     stats = {}
     for name, by_slot in by_operator.items():
         operator, count = program.operators[name][0], len(by_slot)
         shares = [waiting.get(name, 0) // count + (index < waiting.get(name, 0) % count) for index in range(count)]
         stats[name] = tuple(
-            stats_of(operator, figures, window_id=window_id, busy_millis=busy, ended=ended, waiting=share)
-            for (_, (figures, busy)), share in zip(sorted(by_slot.items()), shares, strict=True)
+            stats_of(operator, figures, window_id=window_id, ended=ended, waiting=share)
+            for (_, figures), share in zip(sorted(by_slot.items()), shares, strict=True)
         )
     return stats
 
 
 def stats_of(
-    operator: Operator, figures: Figures, *, window_id: int, busy_millis: float, ended: datetime, waiting: int = 0
+    operator: Operator, figures: Figures, *, window_id: int, ended: datetime, waiting: int = 0
 ) -> OperatorStats:
     """The statistics of one partition in one window, by port; `waiting` is its share of the queue."""
     queued, unit = work_port(operator) if isinstance(operator, SplittableOperator) else None, unit_of(operator)
@@ -69,7 +67,7 @@ def stats_of(
         input_ports=tuple(inputs[port] for port in input_ports(type(operator)) if port in inputs),
         output_ports=tuple(outputs[port] for port in output_ports(type(operator)) if port in outputs),
         cpu_nanos=figures.cpu_nanos,
-        busy_millis=busy_millis,
+        busy_millis=figures.busy_millis,
         positions=figures.read,
         unit=unit,
         reads=not isinstance(operator, SplittableOperator) or operator.reads_positions,
@@ -88,6 +86,7 @@ class _Window:
     cpu_nanos: int
     latency_millis: float
     positions: int
+    busy_millis: float
 
     @property
     def began(self) -> datetime:
@@ -106,7 +105,8 @@ class Lately:
         """Add a committed window."""
         taken = sum(port.tuple_count for port in stats.input_ports)
         sent = sum(port.tuple_count for port in stats.output_ports)
-        self._windows.append(_Window(ended, taken, sent, stats.cpu_nanos, latency_millis, stats.positions))
+        busy = stats.busy_millis
+        self._windows.append(_Window(ended, taken, sent, stats.cpu_nanos, latency_millis, stats.positions, busy))
         while self._windows[0].ended <= ended - AVERAGED:
             self._windows.popleft()
 
@@ -127,6 +127,11 @@ class Lately:
         return self._per_second(sum(window.cpu_nanos for window in self._windows)) / 1e7
 
     @property
+    def busy_slots(self) -> float:
+        """How many slots the operator kept busy on average."""
+        return self._per_second(sum(window.busy_millis for window in self._windows)) / 1000
+
+    @property
     def latency_millis(self) -> float:
         """The average latency of a window; 0 before the first."""
         return sum(window.latency_millis for window in self._windows) / max(1, len(self._windows))
@@ -138,6 +143,38 @@ class Lately:
         first = min(window.began for window in self._windows)  # a window counts whole, so the time it took does, too
         seconds = (ended - max(self.began, min(first, ended - AVERAGED))).total_seconds()
         return total / seconds if seconds > 0 else 0.0
+
+
+@dataclass
+class Balance:
+    """How the work of an operator was divided among its partitions in the period that averages cover."""
+
+    _windows: deque[tuple[datetime, Partitions]] = field(default_factory=deque)
+    _busy: list[float] = field(default_factory=list)
+    _taken: list[int] = field(default_factory=list)
+    """The sums over these windows, by partition."""
+
+    def add(self, partitions: Partitions, ended: datetime) -> None:
+        """Add a committed window. With another number of partitions, the division starts over."""
+        if len(self._busy) != len(partitions):
+            self._windows.clear()
+            self._busy, self._taken = [0.0] * len(partitions), [0] * len(partitions)
+        self._windows.append((ended, partitions))
+        self._count(partitions, 1)
+        while self._windows[0][0] <= ended - AVERAGED:
+            self._count(self._windows.popleft()[1], -1)
+
+    def _count(self, partitions: Partitions, sign: int) -> None:
+        for index, stats in enumerate(partitions):
+            self._busy[index] += sign * stats.busy_millis
+            taken = stats.positions or sum(port.tuple_count for port in stats.input_ports)
+            self._taken[index] += sign * taken
+
+    def shares(self) -> Iterator[tuple[int, float, float]]:
+        """Each partition with its share of the busy time, and of the positions or items; longest busy first."""
+        busy, taken = max(1e-9, sum(self._busy)), max(1, sum(self._taken))
+        for index in sorted(range(len(self._busy)), key=lambda index: -self._busy[index]):
+            yield index, max(0.0, self._busy[index] / busy), self._taken[index] / taken
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

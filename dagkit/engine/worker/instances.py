@@ -13,7 +13,7 @@ from dagkit.api.operators import Operator, batch_handler_of, handler_name, handl
 from dagkit.api.ports import input_ports
 from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.api.tagged import Unwritable
-from dagkit.engine.program.entrances import note, noting
+from dagkit.engine.program.entrances import entrance, note, noting
 from dagkit.engine.program.program import Keying
 from dagkit.errors import RunFailure, Scene
 from dagkit.schema import Bindings, arguments_of_class
@@ -244,8 +244,9 @@ def _counted(
         assert by_batch is not None, "an input without a batch method gets single items"
         by_batch(batch)
 
-    take_batch = handle_each if by_batch is None else handle_batch
-    return Receiver(_with_code(called, handle, keyed, keying), take_batch, passed=lambda: int(count))
+    take_batch = entrance(called, handle_each) if by_batch is None else handle_batch
+    take = _with_code(called, entrance(called, handle), keyed, keying)
+    return Receiver(take, take_batch, passed=lambda: int(count))
 
 
 def _with_code(called: str, handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
@@ -264,7 +265,7 @@ def _with_code(called: str, handle: Take, keyed: Sequence[Keyed[Any, Any]], keyi
         for state in keyed:
             state.current_code = None
 
-    return take
+    return entrance(called, take)
 
 
 def _with_keys(handle: Take, keyed: Sequence[Keyed[Any, Any]]) -> Take:

@@ -156,6 +156,8 @@ class Figures:
     """CPU time of its thread; each of the operators that share a slot reports the whole time."""
     millis: float = 0.0
     """The time from the slot's begin of the window to the end of the operator's own window."""
+    busy_millis: float = 0.0
+    """Its share of the time for which the slot worked. The shares of the operators of a slot add up to that time."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Its metrics at the end of the window, by name."""
     underway: tuple[WorkProgress, ...] = ()

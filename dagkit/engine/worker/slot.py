@@ -22,6 +22,7 @@ from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.handover import BoardLink
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.binding import Binding, Tapping
+from dagkit.engine.worker.busy import BusyTime
 from dagkit.engine.worker.instances import SavedState, live, saved
 from dagkit.engine.worker.lifecycle import Life, ReportedFinalizer
 from dagkit.engine.worker.origins import Origins
@@ -117,6 +118,7 @@ class SlotRun:
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
         self._ended: dict[str, _Ended] = {}
         self._activity = _Activity()
+        self._busy = BusyTime(self.operators, self._busy_millis)
         self.binding = Binding(
             program,
             level,
@@ -152,6 +154,7 @@ class SlotRun:
                 self._tracing(),
                 self._abandoning(),
                 ended_without_progress(self.task.attempt.timeout_millis, self._progress),
+                self._busy.sampling(),
             ):
                 for sent in self._run(self._awaited(arriving)):
                     with self._activity.waiting():  # for the reader of the output
@@ -211,23 +214,27 @@ class SlotRun:
         state: dict[str, SavedState] = {name: saved(operator, name) for name, operator in self.operators.items()}
         state |= self.binding.saved()
         watermarks = {name: ended.watermark for name, ended in self._ended.items()}
-        idle_millis = sum(reading.in_hand.idle_millis for reading in self.readings.values())
+        busy_millis = self._busy_millis()
         return Report(
             level=self.level,
             slot=self.slot,
             state={name: kept for name, kept in state.items() if kept},
             parts=() if self.staging is None else tuple(self.staging.parts()),
             done={reading.elements.into: reading.done for reading in self.readings.values()},
-            busy_millis=self._activity.millis() - idle_millis,
-            figures=dict(self._figures()),
+            busy_millis=busy_millis,
+            figures=dict(self._figures(busy_millis)),
             began=self._activity.began,
             estimated={name: watermark for name, watermark in watermarks.items() if watermark is not None},
             finalizers=tuple(self._finalizer.written),
             samples=tuple(sample for tapping in self.binding.taps for sample in tapping.samples),
         )
 
-    def _figures(self) -> Iterator[tuple[str, Figures]]:
-        cpu_nanos = time.thread_time_ns() - self._activity.cpu_nanos
+    def _busy_millis(self) -> float:
+        """How long the slot has worked, without the time in which it waited for work of others."""
+        return self._activity.millis() - sum(reading.in_hand.idle_millis for reading in self.readings.values())
+
+    def _figures(self, busy_millis: float) -> Iterator[tuple[str, Figures]]:
+        cpu_nanos, busy = time.thread_time_ns() - self._activity.cpu_nanos, self._busy.divided(busy_millis)
         for name, operator in self.operators.items():
             reading, ended = self.readings.get(name), self._ended[name]
             fed = [port for port in input_ports(type(operator)) if (name, port) in self.program.fed]
@@ -236,11 +243,12 @@ class SlotRun:
                 taken[work_port(reading.operator)] = reading.done.begun
             sent = {port: passed() for (sender, port), passed in self.binding.leaving.items() if sender == name}
             read, underway = (0, ()) if reading is None else (reading.done.positions, tuple(reading.done.underway))
-            yield name, Figures(taken, sent, read, cpu_nanos, ended.millis, ended.metrics, underway)
+            yield name, Figures(taken, sent, read, cpu_nanos, ended.millis, busy[name], ended.metrics, underway)
 
     def _run(self, arriving: Iterable[Arrived | None]) -> Iterator[Sent]:
         task = self.task
         for name, life in self._lives.items():
+            self._busy.operator = name
             life.set_up(
                 self.program.context_of(
                     name,
@@ -254,15 +262,19 @@ class SlotRun:
             )
             life.commit(task.committed)
             life.begin(task.window_id)
+        self._busy.operator = ""  # it is not known yet for which operator the first batch is received
         for arrived in arriving:
             if arrived is None:
                 yield NOTHING_SENT
                 continue
             self._activity.steps += 1
-            self.binding.take(self.program.targets[arrived.wire], arrived.batch, arrived.element)
+            target = self.program.targets[arrived.wire]
+            self._busy.operator = target.into[0]
+            self.binding.take(target, arrived.batch, arrived.element)
             yield from self.outbox.ready()
         self.binding.flush()
         for name in self.operators:
+            self._busy.operator = name
             self.binding.merge_into(name)
             self.binding.flush_into(name)
             if name in self.readings:
@@ -271,7 +283,8 @@ class SlotRun:
             self._end(name)
             yield from self.outbox.ready()
         self.binding.let_go()
-        for life in self._lives.values():
+        for name, life in self._lives.items():
+            self._busy.operator = name
             life.save(task.window_id)
             life.tear_down()
         yield from self.outbox.rest()

@@ -29,7 +29,7 @@ from dagkit.observers.run_text import picture
 from tests.engine.cast import numbers_collected
 from tests.engine.parts.test_requests import multiplied
 from tests.engine.record.launches import SetClock, first_snapshot
-from tests.engine.record.test_run_picture import AT_WORK, WINDOW
+from tests.engine.record.test_run_picture import AT_WORK, MEASURED, STATS, WINDOW
 from tests.patience import LONG_WINDOWS, join, within
 from tests.processes import limited, run_program
 
@@ -196,15 +196,29 @@ def test_the_figures_of_a_run_are_lines_and_a_table():
     for event in (*WINDOW, Started(4, 1, None, {"byte": 1600}), working):
         run(event)
     lines = picture(SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))).splitlines()
-    assert lines[1:6] == [
+    assert lines[1:7] == [
         "window 3 committed 1 min 15 s ago (block 7 of the ledger); window 4 runs for 1 min 15 s",
         "this launch: 1 window, 800 B read, 800 B/s, 80 B written to 1 file",
         "reading: 1.6 kB of 2.4 kB (67%)",
         "at work: digits b 25% for 1 min 15 s, b for 1 min 15 s",
+        "busiest: digits 50%",
         "the next file becomes visible with the next window",
     ]
     (row,) = [line.split() for line in lines if line.startswith("digits ")]
-    assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B", "4", "40", "3", "50%"]
+    assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B", "4", "40", "3", "50%", "1.0", "(0)"]
+
+
+def test_the_busiest_operator_and_its_busiest_partition_are_named_and_partitions_are_listed_if_asked():
+    plan = compile_application(numbers_collected(((3,),), readers=2)).plan
+    run = RunPicture(SetClock(), first_snapshot(), plan)
+    more = replace(STATS, busy_millis=900, positions=1200)
+    for event in (*WINDOW[:-1], replace(MEASURED, operators={"digits": [STATS, more]}), Started(4, 1, None)):
+        run(event)
+    seen = SeenRun(run.snapshot(), "here", NOON)
+    lines = picture(seen, partitions=True).splitlines()
+    assert "busiest: digits 70%, partition 1 for 1.3 times the mean" in lines
+    assert [line.split() for line in lines[-2:]] == [["digits", "1", "64%", "75%"], ["digits", "0", "36%", "25%"]]
+    assert picture(seen).splitlines() == lines[:-4]
 
 
 def test_of_an_error_of_several_lines_the_first_is_shown():

@@ -11,6 +11,7 @@ from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
+from dagkit.engine.record.snapshot import OperatorFigures
 from dagkit.launching import Launched
 from tests.console.conftest import run_copying
 from tests.engine.record.launches import first_snapshot
@@ -59,7 +60,8 @@ def test_progress_names_unfinished_work_and_how_far_it_has_come_and_a_launch_syn
     launch = ("launch", "counting.py", "--until-idle", "--reference")
     answer = dagkit(*launch, "-v", "--windows", "2", "--no-sync")
     assert synced == []
-    under_way = [line.partition("; under way: ")[2] for line in answer.err.splitlines() if line.startswith("window ")]
+    windows = [line.partition("; busiest: ")[0] for line in answer.err.splitlines() if line.startswith("window ")]
+    under_way = [line.partition("; under way: ")[2] for line in windows]
     assert under_way == ['Count ["a",4] 25%', 'Count ["a",4] 50%']
     assert '; under way: Count ["a",4] 50%' in answer.out
     work = {"source": '["a",4]', "completed": 3.0, "remaining": 1.0}
@@ -147,6 +149,15 @@ def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys, unit, r
         progress(Committed(3, 1500.0, 1000, 1, 80, 4, 40000, **amounts))
     pending = f"4 elements pending, {left}, about 1 min 0 s left (40 s to 1 min 20 s)"
     assert capsys.readouterr().err == f"window 3: {read} read, 80 B written in 1.5 s; {pending}\n"
+
+
+def test_a_line_of_progress_names_the_busiest_operator(capsys):
+    progress, busy = Progress(Output(verbosity=1), {}, {}), {"stage": "s", "partitions": 1, "wanted": 1}
+    operators = [OperatorFigures(name=name, busy=share, **busy) for name, share in (("Read", 0.2), ("Parse", 0.41))]
+    with progress.watch(lambda: first_snapshot().model_copy(update={"operators": tuple(operators)})):
+        progress(Committed(3, 1500.0, 1000, 1, 80, 0, 0, read={"byte": 1000}))
+    line = "window 3: 1.0 kB read, 80 B written in 1.5 s; busiest: Parse 41%"
+    assert capsys.readouterr().err == f"{line}\n"
 
 
 def at_work():

@@ -113,6 +113,25 @@ def test_a_committed_window_is_counted_for_the_run_and_for_each_operator(picture
     assert now.user_metrics == {"digits": {"dropped": 1}}, "only plain metrics are kept"
 
 
+def test_the_work_of_partitions_is_compared_over_ten_seconds_and_over_one_number_of_partitions(picture):
+    others = [replace(STATS, busy_millis=busy, positions=positions) for busy, positions in ((100, 0), (300, 1200))]
+    figures = digits(seen(picture, *WINDOW, replace(MEASURED, operators={"digits": others})))
+    assert figures.skew == pytest.approx(800 / 700)
+    shares = [(each.partition, round(each.busy, 2), round(each.taken, 2)) for each in figures.by_partition]
+    assert shares == [(1, 0.57, 0.8), (0, 0.43, 0.2)], "items count where no positions are read: 2 of 2,002"
+    three = digits(seen(picture, replace(MEASURED, operators={"digits": [STATS] * 3})))
+    assert (three.skew, len(three.by_partition)) == (pytest.approx(1.0), 3)
+    later = replace(MEASURED, committed=SECOND + timedelta(seconds=11), operators={"digits": [*others, STATS]})
+    assert digits(seen(picture, later)).skew == pytest.approx(500 / 300), "windows that are older do not count"
+    assert digits(seen(picture, replace(MEASURED, operators={"digits": [STATS]}))).skew is None
+
+
+def test_the_busiest_operator_works_at_least_for_a_twentieth_of_the_time(picture):
+    assert seen(picture, *WINDOW).busiest.name == "digits"
+    idle = replace(STATS, busy_millis=0)
+    assert seen(picture, replace(MEASURED, operators={"digits": [idle] * 40})).busiest is None
+
+
 def test_metrics_that_json_does_not_have_are_none(picture):
     measured = replace(MEASURED, metrics={"digits": {"mean": nan}})
     assert seen(picture, measured).user_metrics == {"digits": {"mean": None}}
