@@ -287,8 +287,8 @@ class Program:
         following, placed = list(seen), set(self.placed)
         while following:
             name = following.pop()
-            if isinstance(self.operators[name][0], DelayOperator):
-                continue
+            if name not in self.operators or isinstance(self.operators[name][0], DelayOperator):
+                continue  # the program of workers has no input operators, and nothing is above those
             for into, source in above[name]:
                 placed.add(into)
                 if source not in seen:

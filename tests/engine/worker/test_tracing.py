@@ -7,11 +7,13 @@ import signal
 import pytest
 
 from dagkit.engine.program.address import Address
+from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.tracing import MOST_SINGLE, Trace, TracedPlace, TracedReading, remove_traces, traced
 from dagkit.ranges import OffsetRange
 from dagkit.ranges.restriction import OffsetRestrictionTracker
 from dagkit.schema.batch import Batch
+from tests.backends.cast import Count, Upper, Words, chain
 from tests.patience import within
 
 INTO = Address.of("reader", "blocks")
@@ -89,3 +91,9 @@ def test_the_folder_of_an_attempt_is_removed_with_that_of_its_window(tmp_path):
     Trace.into(str(folder), "0-0").end(failed=True)
     remove_traces(str(folder))
     assert list(tmp_path.rglob("*")) == [tmp_path / "staging"]
+
+
+def test_the_program_of_workers_takes_origins_along_to_the_same_inputs_as_that_of_the_driver():
+    program = program_of(chain(words=Words(), upper=Upper(), count=Count()))
+    placed = program.placing(program.stage_of).placed
+    assert program.for_workers().placing(program.stage_of).placed == placed == {("upper", "input"), ("count", "words")}
