@@ -12,7 +12,7 @@ from dagkit.api.operators import DROPPED, REJECTED
 from dagkit.api.stats import by_unit
 from dagkit.engine.record.run_events import Ended, Failed, RunEvent, SlotAtWork
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot
+from dagkit.engine.record.snapshot import OperatorFigures, RunError, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned, counted, in_time, in_units, what_was_written
@@ -90,10 +90,17 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     if now.visible_at is not None and seen.runs:
         yield visibility(now.visible_at, seen.at)
     if now.error is not None:
-        window = f" in window {now.error.window}" if now.error.window is not None else ""
-        first, _, rest = now.error.message.partition("\n")
-        more = "; `dagkit logs` prints the rest" if rest else ""
-        yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
+        yield _last_error(now.error)
+
+
+def _last_error(error: RunError) -> str:
+    """The first line of the last error, with its window unless it names that, and the author's line."""
+    first, _, rest = error.message.partition("\n")
+    within = f"in window {error.window}"
+    window = "" if error.window is None or within in first else f" {within}"
+    raised = f", raised at {printable(error.raised_at)}" if error.raised_at else ""
+    more = "; `dagkit logs` prints the rest" if rest else ""
+    return f"last error, {error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{raised}{more}"
 
 
 def _work(seen: SeenRun) -> Iterator[str]:

@@ -168,7 +168,15 @@ def _shown(line: str, *, as_json: bool, details: bool) -> str | None:
     fields = None if as_json else fields_of(line)
     if fields is None:
         return line if as_json else printable(line)
-    return as_text(fields) if details or fields["event"] not in DETAILS else None
+    return as_text(fields) if details or not _is_detail(fields) else None
+
+
+def _is_detail(fields: Fields) -> bool:
+    """Whether an event is shown only if asked: one of each second, or a failure with which the run ends.
+
+    Such a failure is followed by the error that ended the run, which names the window, the operator and the record.
+    """
+    return fields["event"] in DETAILS or (fields["event"] == "failed" and fields.get("again") is False)
 
 
 def _opened(path: Path) -> TextIO:

@@ -40,6 +40,8 @@ class Failure:
     """In how many attempts at the window."""
     source: str | None = None
     position: int | None = None
+    raised_at: str = ""
+    """The author's file and line at which it was raised, or which called what raised it."""
     aside: SourceKey | None = None
     """The source that is to be set aside instead of ending the run; None: the run ends."""
 
@@ -166,7 +168,7 @@ def failure_of(
         explains = raised is not cause or _authors_frame(raised) is not None  # the library's own lines explain nothing
         lines = "".join(_from_the_author_on(raised).format()) if explains else ""
         failure = replace(failure, traceback=lines, record="".join(map(shown_record, record_of(error))))
-        failure = replace(failure, tries=tries_of(error))
+        failure = replace(failure, tries=tries_of(error), raised_at=_authors_line(raised))
     failure = _masked(failure, secrets_in(instance, is_secret_name))
     return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)
 
@@ -238,6 +240,15 @@ def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
     others = (index for index, package in enumerate(_packages(error)) if package != "dagkit")
     del lines.stack[: next(others, 0) if authors is None else authors]
     return lines
+
+
+def _authors_line(error: BaseException) -> str:
+    """The file and line of the first frame of the author's code; empty if none of it ran."""
+    index = _authors_frame(error)
+    if index is None:
+        return ""
+    frame, line = list(traceback.walk_tb(error.__traceback__))[index]
+    return printable(f"{frame.f_code.co_filename}:{line}")
 
 
 def _authors_frame(error: BaseException) -> int | None:

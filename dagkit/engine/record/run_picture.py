@@ -12,6 +12,7 @@ from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
 from dagkit.api.stats import by_unit
 from dagkit.engine.program.facts import Scaled
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.pace import Pace
 from dagkit.engine.record.run_events import (
     Committed,
@@ -136,6 +137,7 @@ class RunPicture:
             window=known.window if known else None,
             code=explained.code if explained else None,
             message=message,
+            raised_at=error.failure.raised_at if isinstance(error, OperatorFailed) else "",
             help=explained.help or "" if explained else "",
             again=False,
         )

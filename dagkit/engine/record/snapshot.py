@@ -145,6 +145,8 @@ class RunError(_Part):
     window: int | None = None
     code: str | None = None
     message: str
+    raised_at: str = ""
+    """The author's file and line that raised it; empty if that is unknown."""
     help: str = ""
     """What to do about it; empty if that is unknown."""
     again: bool

@@ -228,6 +228,18 @@ def test_of_an_error_of_several_lines_the_first_is_shown():
     assert shown.endswith(" in window 1: Loud failed: IndexError; `dagkit logs` prints the rest")
 
 
+def test_the_last_error_names_its_window_once_and_the_line_of_the_author():
+    def shown(state):
+        seen = SeenRun(first_snapshot().model_copy(update={"error": state}), "here", NOON)
+        (line,) = [line for line in picture(seen).splitlines() if line.startswith("last error, ")]
+        return line.partition(": ")[2]
+
+    message = "Loud failed in window 1, slot 0 at a.txt, byte 4: IndexError"
+    error = RunError(at=NOON, window=1, message=message, raised_at="app.py:7", again=False)
+    assert shown(error) == f"{message}, raised at app.py:7"
+    assert shown(error.model_copy(update={"raised_at": ""})) == message
+
+
 def test_other_names_lead_to_the_same_command_and_are_not_in_the_list_of_commands():
     context = click.Context(main)
     for alias, command in ALIASES.items():

@@ -384,3 +384,34 @@ def test_the_ledger_shows_the_length_of_a_file_with_the_window_that_completes_it
     shown = dagkit("ledger", "show", str(place), "--last", "1").out.splitlines()
     assert f"  completed: {file}, {file.stat().st_size} B with earlier windows" in shown
     assert not any(line.startswith("  wrote:") for line in shown)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.trial
+def test_a_worker_that_dies_is_reported_without_traces_of_java(process, write):
+    write(
+        "dying.py",
+        """
+import os
+
+from dagkit import *
+from dagkit_operators import Items
+
+
+class Dying(Operator):
+    kind = "tests.dying/1"
+    input = InputPort(str)
+
+    def process(self, item: str) -> None:
+        os._exit(1)
+
+
+def populate_dag(dag: Dag, conf: Config) -> None:
+    dag.add_operator("items", Items(items=["a"])) >> dag.add_operator("dying", Dying())
+""",
+    )
+    answer = process("launch", "dying.py", "--once", "--path", "app")
+    assert answer.code == 7
+    assert answer.err.count("a Python worker ended without an exception; it was killed") == 1
+    assert not [noise for noise in ("Traceback", "\tat ", "SparkException", "ERROR ", "py4j") if noise in answer.err]

@@ -28,6 +28,7 @@ _MISSING = re.compile(r"^(?:ModuleNotFoundError|ImportError): No module named '(
 
 _DEATHS = re.compile("Python worker exited unexpectedly|ExecutorLostFailure|exited caused by one of the running tasks")
 """What Spark reports of a process that ended while it ran a task."""
+_DEATH_OF_WORKER = re.compile(r"^SparkException: Python worker exited unexpectedly(?: \(crashed\))?[.:]?\s*")
 _SYMPTOMS = ("EOFException", "SocketException", "ClosedChannelException")
 """Exceptions that Java raises when a worker has ended. They are no cause: the enclosing exception says more."""
 
@@ -163,12 +164,22 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         if cause.missing_module:  # another attempt at the window would fail in the same way
             raise RunFailure(f"{what}: {cause}", _help_for_missing(cause), code="worker-failed") from error
         if is_death(error):
-            raise WorkerDied(f"{what}: {cause}") from error
+            raise WorkerDied(f"{what}: {_death(cause)}") from error
         raise WindowLost(
             f"{what}: {cause}",
             "see the logs of Spark's executors; launch again to resume after the last committed window",
             code="spark-failed",
         ) from error
+
+
+def _death(cause: Cause) -> str:
+    """The end of a process in plain words, with what it wrote last, such as the name of a signal."""
+    words, found = _DEATH_OF_WORKER.subn("", cause.words)
+    if not found:
+        return str(cause)
+    host = f" on {cause.host}" if cause.host else ""
+    without = "without an exception; it was killed, ran out of memory, or an operator's code exited"
+    return f"a Python worker{host} ended {f'with {words}' if words else without}"
 
 
 def answers(spark: SparkSession) -> bool:
