@@ -6,16 +6,24 @@ import json
 import logging
 import socket
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dagkit import InputPort, Operator
+from dagkit import InputOperator, InputPort, Operator, OutputPort, Shutdown, State
+from dagkit.api.running import Until
 from dagkit.api.secrets import MASK
+from dagkit.compiler import compile_application
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.failures import OperatorFailed
-from dagkit.engine.program.operator_output import LogPlace, SlotOutput, captured, muted
+from dagkit.engine.program.operator_output import MOST_REPORTED, LogPlace, SlotOutput, captured, muted
+from dagkit.engine.run.loop import Loop
 from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import Filter, Items
+from tests.backends.slots import InSlots
 
 _log = logging.getLogger("author")
 SECRET = "hidden-from-logs"  # noqa: S105 - the test looks for it
@@ -103,7 +111,46 @@ def test_streams_are_those_of_before_after_a_slot_and_keep_their_text(tmp_path, 
     assert [json.loads(line)["message"] for line in (tmp_path / "log").read_text().splitlines()] == ["SHOWN"]
 
 
-def test_a_slot_on_another_machine_appends_nothing(tmp_path):
-    with captured(output(tmp_path, host="elsewhere")):
-        print("shown")
+def test_a_slot_on_another_machine_appends_nothing_and_reports_some_lines(tmp_path):
+    there = output(tmp_path, host="elsewhere")
+    with captured(there):
+        for number in range(MOST_REPORTED + 2):
+            print("line", number)
     assert (tmp_path / "log").read_text() == ""
+    messages = [json.loads(line)["message"] for line in there.reported]
+    assert (messages[0], len(messages)) == ("LINE 0", MOST_REPORTED + 1)
+    assert messages[-1] == "AND 2 MORE LINES, WHICH ARE IN THE STANDARD ERROR OF ITS EXECUTOR"
+
+
+def test_the_driver_appends_the_lines_of_slots_on_other_machines_once_their_window_is_committed(tmp_path):
+    def graph(dag: Any, conf: Any) -> None:
+        dag.add_operator("items", Items(items=["a"])) >> dag.add_operator("loud", Loud())
+
+    compilation, log = compile_application(graph), tmp_path / "logs" / "driver.log"
+    log.parent.mkdir()
+    log.touch()
+    settings = RunSettings(str(tmp_path), until=Until.ONCE)
+    run = RunState(compilation, InSlots(compilation), Ledger(MemoryStore()), settings, observers=[])
+    run.launch = replace(run.launch, log=LogPlace(str(log), "elsewhere"))
+    Loop(run).run()
+    assert ("printed", "stdout", 1, "loud", f"got a {MASK}") in lines_in(tmp_path)
+
+
+class Looking(InputOperator):
+    output = OutputPort(str)
+    ended = State(False)
+
+    def emit_tuples(self) -> None:
+        print("looking")
+        if self.ended:
+            raise Shutdown
+        self.ended = True
+        self.output.emit("a")
+
+
+def test_what_an_input_operator_prints_is_in_the_log(tmp_path):
+    def graph(dag: Any, conf: Any) -> None:
+        dag.add_operator("finds", Looking()) >> dag.add_operator("loud", Loud())
+
+    launch(graph, until="once", machine=Machine("reference"), path=tmp_path / "app")
+    assert ("printed", "stdout", 1, "finds", "looking") in lines_in(tmp_path / "app")

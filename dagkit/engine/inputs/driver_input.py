@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -22,6 +23,8 @@ from dagkit.api.work import is_sourced
 from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import failure_of
+from dagkit.engine.program.masking import masked_output
+from dagkit.engine.program.operator_output import LogPlace, captured
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
@@ -82,11 +85,14 @@ class DriverInput:
         context: Context,
         wake: Callable[[], None],
         watermark: datetime | None = None,
+        log: LogPlace | None = None,
     ) -> None:
         operator = live(program.operators[name][0], state, program.types.get(name))
         assert isinstance(operator, InputOperator), "only input operators run on the driver"
         self.name = name
         self.operator = operator
+        self._output = partial(masked_output, log, program, operators={id(operator): name}, takes_records=False)
+        """What it prints, by window. The log of the driver takes its log records anyway."""
         self.recorded = state
         """Its state in the ledger."""
         self._life = Life(operator)
@@ -207,9 +213,10 @@ class DriverInput:
 
     @contextmanager
     def _named(self, window_id: int) -> Iterator[None]:
-        """Convert what the operator's code raises to a failure that names the operator."""
+        """Convert what the operator's code raises to a failure that names the operator, and capture what it prints."""
         try:
-            yield
+            with captured(self._output(window_id=window_id)):
+                yield
         except Exception as error:
             raise failure_of(error, self.name, window_id, instance=self.operator) from error
 

@@ -108,7 +108,14 @@ class DriverInputs(RunPart):
         context = replace(context, application_path=settings.application_path, launched=self._run.launched)
         known = self._at_work[name].watermark if name in self._at_work else self._run.journal.watermark_of(name)
         return DriverInput(
-            program, name, state, ended=ended, context=context, wake=self._run.woken.set, watermark=known
+            program,
+            name,
+            state,
+            ended=ended,
+            context=context,
+            wake=self._run.woken.set,
+            watermark=known,
+            log=self._run.launch.log,
         )
 
     # ---- looking

@@ -13,6 +13,7 @@ from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart
 from dagkit.engine.parts.run_state import MOST_UNDERWAY, RunState
 from dagkit.engine.parts.taps import rejected_in
+from dagkit.engine.program.operator_output import append
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.run_events import Committed, Measured, Queue
 from dagkit.engine.record.statistics import AggregatedMetrics, aggregators_of, stage_runs, window_stats
@@ -47,6 +48,7 @@ class Publishing(RunPart):
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         now = self._run.now()
+        append(self._run.launch.log, (line for report in ended.answer.reports for line in report.printed))
         self._run.publisher.publish(self._committed(ended, now))
         self._run.publisher.publish(self._measured(ended, checkpoint, now))
         self._report_waiting()

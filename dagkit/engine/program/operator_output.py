@@ -1,6 +1,7 @@
 """What operators print and log while a slot runs: it goes where it goes anyway, and to the log of the drivers.
 
-Slots on the driver's machine append lines to that log themselves, so that they are in it although the process ends.
+Slots on the driver's machine append lines to that log themselves, so that they are in it although the process ends. The
+lines of others come with the report of the window.
 """
 
 import json
@@ -9,7 +10,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ _MOST_BYTES = 4 * LONGEST_BYTES
 """The length of a file from which slots append nothing: the driver renames it only between two of its own lines."""
 _LONGEST_LINE = 10_000
 """Characters."""
+MOST_REPORTED = 1000
+"""How many lines a slot on another machine reports of a window."""
 _LOOK_EVERY = 100
 """After how many lines a slot looks whether the log is another file."""
 
@@ -36,7 +39,7 @@ class LogPlace:
 
     path: str
     host: str
-    """The machine of the driver. Slots elsewhere append nothing, though the folder may be theirs, too."""
+    """The machine of the driver. Slots elsewhere append nothing: not every shared folder appends in one step."""
     level: int = logging.WARNING
     """The level of the root logger of the driver. Workers that import no module which sets one have it, too."""
 
@@ -63,12 +66,15 @@ class SlotOutput:
     takes_records: bool = True
     """Whether records of `logging` are appended, too. In the driver's process, a handler of the driver does that; in a
     worker no handler does, because `logging.basicConfig` does nothing once there is one."""
+    reported: list[str] = field(default_factory=list)
+    """The lines of a slot on another machine, which the driver appends."""
     is_muted: bool = False
     """Whether records are sent again only to find the one that fails: what they print was printed before."""
     _unended: dict[str, str] = field(default_factory=dict)
     """The beginning of a line, by stream."""
     _file: int | None = None
     _lines: int = 0
+    _unreported: int = 0
 
     def written(self, stream: str, text: str, frame: FrameType) -> None:
         """Append the lines that a text ends; `frame` wrote it."""
@@ -98,6 +104,9 @@ class SlotOutput:
         for stream, rest in self._unended.items():
             self._append("printed", "info", stream, None, rest)
         self._unended.clear()
+        if self._unreported:
+            more = f"and {self._unreported} more lines, which are in the standard error of its executor"
+            self.reported.append(self._line("printed", "warning", "dagkit", None, more))
         self._close()
 
     def _operator_at(self, frame: FrameType | None) -> str | None:
@@ -113,31 +122,58 @@ class SlotOutput:
         if self._lines % _LOOK_EVERY == 0:
             self._open()
         self._lines += 1
-        if self._file is None:
-            return
+        if self._file is not None:
+            with suppress(OSError):  # a full disk: the driver warns
+                os.write(self._file, _written(self._line(event, level, logger, operator, text)))
+        elif not self._is_here and len(self.reported) < MOST_REPORTED:
+            self.reported.append(self._line(event, level, logger, operator, text))
+        elif not self._is_here:
+            self._unreported += 1
+
+    def _line(self, event: str, level: str, logger: str, operator: str | None, text: str) -> str:
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"ts": at, "level": level, "logger": logger, "app": self.application, "event": event}
         fields = {**line, **self._scope_of(operator), "message": self.hide(text[:_LONGEST_LINE])}
-        whole = json.dumps(fields, ensure_ascii=False)
-        with suppress(OSError):  # a full disk: the driver warns
-            os.write(self._file, f"{whole}\n".encode(errors="surrogatepass"))
+        return json.dumps(fields, ensure_ascii=False)
+
+    @property
+    def _is_here(self) -> bool:
+        return self.place.host == socket.gethostname()
 
     def _open(self) -> None:
         """Open the log, unless it is elsewhere, there is none, or it is too long."""
         self._close()
-        if self.place.host != socket.gethostname():
-            return
-        with suppress(OSError):
-            file = os.open(self.place.path, os.O_WRONLY | os.O_APPEND)
-            if os.fstat(file).st_size < _MOST_BYTES:
-                self._file = file
-            else:
-                os.close(file)
+        if self._is_here:
+            self._file = _opened(self.place.path)
 
     def _close(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def _opened(path: str) -> int | None:
+    """A log for appending; None if there is none, or it is too long."""
+    with suppress(OSError):
+        file = os.open(path, os.O_WRONLY | os.O_APPEND)
+        if os.fstat(file).st_size < _MOST_BYTES:
+            return file
+        os.close(file)
+    return None
+
+
+def _written(line: str) -> bytes:
+    return f"{line}\n".encode(errors="surrogatepass")
+
+
+def append(place: LogPlace | None, lines: Iterable[str]) -> None:
+    """Append the lines that slots on other machines reported to the log of the driver."""
+    lines = list(lines)
+    file = _opened(place.path) if place is not None and lines else None
+    if file is not None:
+        with suppress(OSError):  # a full disk: the driver warns
+            os.write(file, b"".join(map(_written, lines)))
+        os.close(file)
 
 
 _running: dict[int, SlotOutput] = {}

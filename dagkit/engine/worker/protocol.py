@@ -215,6 +215,8 @@ class Report:
     """The pickled callbacks to call after the commit."""
     samples: tuple[Sample, ...] = ()
     """Samples of what tapped outputs sent."""
+    printed: tuple[str, ...] = ()
+    """Lines for the log of the driver, if the slot ran on another machine."""
 
     @property
     def left(self) -> list[WorkItem]:

@@ -118,6 +118,8 @@ class SlotRun:
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
         self._ended: dict[str, _Ended] = {}
         self._activity = _Activity()
+        names = {id(operator): name for name, operator in self.operators.items()}
+        self._output = masked_output(task.launch.log, program, task.window_id, names)
         self._busy = BusyTime(self.operators, self._busy_millis)
         self.binding = Binding(
             program,
@@ -148,9 +150,8 @@ class SlotRun:
         The caller passes None to get control back: the answer is `NOTHING_SENT`.
         """
         try:
-            names = {id(operator): name for name, operator in self.operators.items()}
             with (
-                captured(masked_output(self.task.launch.log, self.program, self.task.window_id, names)),
+                captured(self._output),
                 self._tracing(),
                 self._abandoning(),
                 ended_without_progress(self.task.attempt.timeout_millis, self._progress),
@@ -227,6 +228,7 @@ class SlotRun:
             estimated={name: watermark for name, watermark in watermarks.items() if watermark is not None},
             finalizers=tuple(self._finalizer.written),
             samples=tuple(sample for tapping in self.binding.taps for sample in tapping.samples),
+            printed=() if self._output is None else tuple(self._output.reported),
         )
 
     def _busy_millis(self) -> float:
