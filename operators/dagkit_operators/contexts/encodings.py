@@ -75,6 +75,11 @@ class Encoding:
     def mark(self) -> bytes:
         """The byte order mark of a file in this encoding; empty if it has none."""
         return _MARKS.get(self.name, b"")
+    @property
+    def order(self) -> Literal["big", "little"]:
+        """The order of the bytes of a unit."""
+        return "big" if self.name.endswith("-be") else "little"
+
 
     def to_utf_8(self, chunk: Chunk) -> Chunk | None:
         """The same lines in UTF-8; None if two of them are equal in it. Positions begin with 0."""
