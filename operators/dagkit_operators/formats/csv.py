@@ -10,7 +10,7 @@ from pydantic import field_validator, model_validator
 from dagkit import Block
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
 from dagkit_operators.contexts.chunk import Chunk, in_portions
-from dagkit_operators.contexts.encodings import UTF_8, Encoding, encoding_of, in_order_of
+from dagkit_operators.contexts.encodings import LOOKED_AT, UTF_8, Encoding, check_wide_text, encoding_of, in_order_of
 from dagkit_operators.contexts.line_columns import starts_of
 from dagkit_operators.contexts.lines import LineTooLong, filled
 from dagkit_operators.contexts.reader_context import Tracker
@@ -113,10 +113,10 @@ class CsvContext(LineFormat):
     def row_end(self, stream: Seekable, block: Block) -> str:
         key = block.path, block.version
         if self._row_end is None or self._row_end[0] != key:
-            self._row_end = key, self._row_end_in(stream)
+            self._row_end = key, self._row_end_in(stream, block)
         return self._row_end[1]
 
-    def _row_end_in(self, stream: Seekable) -> str:
+    def _row_end_in(self, stream: Seekable, block: Block) -> str:
         """A carriage return if the beginning of a file has no newline outside of quotes, else a newline."""
         encoding = in_order_of(encoding_of(self.encoding, "\n"), stream)
         stream.seek(0)
@@ -125,6 +125,8 @@ class CsvContext(LineFormat):
             buffer = memoryview(bytearray(min(size, SEARCHED - len(content))))
             count = filled(stream, buffer)
             content += buffer[:count]
+            if encoding.name == UTF_8:
+                check_wide_text(block.path, content[:LOOKED_AT])
             ended, size = count < len(buffer), 2 * size
             text = encoding.decoded(content)
             outside = self.quote.join(text.split(self.quote)[::2]) if self._searches_quotes else text
