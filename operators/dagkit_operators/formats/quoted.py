@@ -93,8 +93,8 @@ class Marks:
 
     def _may_begin(self, before: "Units") -> "npt.NDArray[np.bool_]":
         """Whether a value may begin after each of these units."""
-        begins: npt.NDArray[np.bool_] = before == self.separator
-        return begins | (before == self.row_end) | (before == self.other_end)
+        ends: npt.NDArray[np.bool_] = (before == self.row_end) | (before == self.other_end) | (before == self.separator)
+        return ends
 
     def are_whole(self, units: "Units", quotes: "Places", offsets: "Places") -> bool:
         """Whether no row between these offsets has a newline or a carriage return before its end, outside of quotes."""
