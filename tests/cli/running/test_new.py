@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.running.new import SAMPLES, examples
+from dagkit.cli.making.examples import SAMPLES, examples
 from tests.cli.conftest import ROOT
 from tests.patience import LONG_WINDOWS
 
