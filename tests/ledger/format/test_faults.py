@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "ledger.md"
 
 def test_every_code_is_a_row_of_the_page_in_order_with_its_cause_and_its_repair():
     rows = re.findall(
-        r"^\| `([a-z-]+)` \| \S.* \| \S.* \|$", PAGE.read_text("utf-8").partition("## Error codes")[2], re.M
+        r"^\| `([a-z-]+)` \| \S.* \| \S.* \|$", PAGE.read_text("utf-8").partition("## Error codes")[2], re.MULTILINE
     )
     assert rows == list(LEDGER_CODES)
 
