@@ -4,9 +4,7 @@ from collections.abc import Collection
 from dataclasses import asdict, replace
 from functools import lru_cache
 
-from dagkit.engine.run.launch_record import LaunchRecord
-from dagkit.plan.configuration_lines import DEFAULT
-from dagkit.plan.model import Plan, PlannedOperator
+from dagkit.plan.model import Plan
 from dagkit.render import Picture, physical
 from dagkit.render.folding import READABLE, by_stage, closed, in_parts
 from dagkit.render.logical import logical_of
@@ -27,38 +25,6 @@ def picture_of(plan: Plan, view: View, opened: Collection[str] = ()) -> Picture:
 def document(plan: Plan, view: View, opened: Collection[str]) -> dict[str, object]:
     """The picture as JSON."""
     return {"schema": PICTURE_SCHEMA, **asdict(picture_of(plan, view, opened))}
-
-
-def operator_of(plan: Plan, name: str) -> dict[str, object] | None:
-    """An operator of a plan, with its properties and attributes, without secrets; None if there is none."""
-    found = plan.by_name.get(name)
-    return None if found is None else found.model_dump(mode="json", exclude={"partitions"}) | {"count": found.count}
-
-
-def values_of(launched: LaunchRecord) -> list[dict[str, object]]:
-    """The properties and attributes of each operator of a launch, with their origins: None if it did not record them.
-
-    A value that a run changed, as `dagkit set` does, has this as its origin.
-    """
-    before, origins = launched.authored.by_name, launched.origins
-
-    def origin(operator: PlannedOperator, name: str, value: object) -> str | None:
-        as_written = before.get(operator.name)
-        if as_written is None or {**as_written.properties, **as_written.attributes}.get(name) != value:
-            return "changed by a run"
-        return None if origins is None else origins.get(operator.name, {}).get(name, DEFAULT)
-
-    return [
-        {
-            "operator": operator.name,
-            "class": operator.class_,
-            "values": [
-                {"name": name, "value": value, "origin": origin(operator, name, value)}
-                for name, value in (*operator.properties.items(), *operator.attributes.items())
-            ],
-        }
-        for operator in launched.plan.operators
-    ]
 
 
 class Drawings:

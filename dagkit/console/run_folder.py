@@ -52,6 +52,13 @@ class RunFolder:
                 self._application = application_chain(ledger)
             yield self._application
 
+    @contextmanager
+    def chain(self, name: str) -> Iterator[Chain]:
+        """A chain of the ledger with its newest blocks, for this thread alone."""
+        with self.ledger() as ledger:
+            assert ledger is not None, "a chain that was seen has a ledger"
+            yield ledger.chain(name)
+
     def launched(self) -> LaunchRecord | None:
         """What the last launch runs, if it recorded that. It is read again only if it was replaced."""
         with self.ledger() as ledger:
@@ -72,6 +79,13 @@ class RunFolder:
         return {operator.name: operator.unit if operator.reads else NOT_READ for operator in operators}
 
 
+_TABLES = {"format", "operators", "stages", "user_metrics"}
+"""The parts of a status that grow with the graph: tables have them, a page at a time."""
+
+
 def status_of(run: SeenRun | None) -> dict[str, Any] | None:
-    """A run as JSON, in the state that users see."""
-    return None if run is None else {**run.snapshot.model_dump(mode="json"), "state": run.state}
+    """A run as JSON, in the state that users see, with sums instead of the figures of each operator."""
+    if run is None:
+        return None
+    sums = {"read": run.snapshot.read, "pending": run.snapshot.pending}
+    return {**run.snapshot.model_dump(mode="json", exclude=_TABLES), **sums, "state": run.state}

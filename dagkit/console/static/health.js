@@ -1,7 +1,7 @@
 // Whether the run is healthy and keeps up, what is wrong, and since when: sentences, the worst first.
 
 import { h, section } from "./dom.js";
-import { amount, amounts, byUnit, count, counted, duration, percent, time } from "./format.js";
+import { amount, amounts, count, counted, duration, percent, time } from "./format.js";
 import { isLive } from "./view_graph.js";
 
 const KINDS = ["amiss", "warn", "fine"];
@@ -59,7 +59,7 @@ function keepsUp(status) {
   if (status.state === "starting") return [["fine", `Starting: ${status.step}`]];
   const taken = (pick) => status.in_flight.flatMap((window) => Object.entries(window[pick] ?? {}));
   const sums = (pairs) => pairs.reduce((all, [unit, number]) => ({ ...all, [unit]: (all[unit] ?? 0) + number }), {});
-  const read = Object.entries(byUnit(status.operators, (each) => each.positions));
+  const read = Object.entries(status.read);
   const done = sums([...read, ...taken("done")]);
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);

@@ -25,9 +25,9 @@ function start() {
   refresh().then(() => open(false)).then(listen);
 }
 
-// `#/windows/12` opens the view "windows" with the rest "12".
+// `#/windows/12` opens the view "windows" with the rest "12". What is asked of tables stands after `?`.
 async function open(moved) {
-  const [id, ...rest] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
+  const [id, ...rest] = location.hash.replace(/^#\//, "").split("?")[0].split("/").map(decodeURIComponent);
   const view = VIEWS.find((each) => each.id === id) ?? VIEWS[0];
   for (const link of found("views").querySelectorAll("a")) {
     if (link.getAttribute("href") === `#/${view.id}`) link.setAttribute("aria-current", "page");
