@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import asdict, replace
 from functools import lru_cache
 
+from dagkit.console.tables import Row
 from dagkit.plan.model import Plan
 from dagkit.render import Picture, physical
 from dagkit.render.folding import READABLE, by_stage, closed, in_parts
@@ -14,12 +15,26 @@ from dagkit.render.svg import svg
 
 def picture_of(plan: Plan, view: View, opened: Collection[str] = ()) -> Picture:
     """The picture of a plan; a large one is folded: by module, or by stage and step."""
+    return closed(_framed(plan, view), opened)
+
+
+def _framed(plan: Plan, view: View) -> Picture:
+    """The picture with the frames by which it is folded."""
     if view is View.PHYSICAL:
-        return closed(in_parts(physical(plan)), opened)
+        return in_parts(physical(plan))
     logical = logical_of(plan)
-    if len(closed(logical).boxes) > READABLE:
-        logical = in_parts(by_stage(logical, plan))
-    return closed(logical, opened)
+    return in_parts(by_stage(logical, plan)) if len(closed(logical).boxes) > READABLE else logical
+
+
+def places(plan: Plan, view: View) -> list[Row]:
+    """The operators in a picture, each with the frames around it, outermost first: once they are open, it is shown."""
+    picture = _framed(plan, view)
+    parents = {group.name: group.parent for group in picture.groups}
+
+    def around(group: str | None) -> list[str]:
+        return [] if group is None else [*around(parents[group]), group]
+
+    return [{"name": box.name, "about": box.subtitle, "frames": around(box.group)} for box in picture.boxes]
 
 
 def document(plan: Plan, view: View, opened: Collection[str]) -> dict[str, object]:

@@ -106,6 +106,7 @@ class Interface:
             "chains": self._chains,
             "keys": lambda _: () if (launched := folder.launched()) is None else launched.configuration,
             "values": self._values,
+            "places": lambda request: graph_answers.places(self._plan(), _view(request)[0]),
         }
         return [
             self._route("overview", lambda _: overview(folder, allows_control=self._allows_control)),

@@ -8,15 +8,20 @@ export const graph = { id: "graph", title: "Graph", open };
 
 export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
 
-const LEGIBLE = 0.6; // a picture is first shown whole, unless it would be smaller than this
+const LEGIBLE = 0.35, LARGEST = 1.4; // a picture is first shown whole, unless it would be smaller than this
+const FOUND = 12;
 const SVG = "http://www.w3.org/2000/svg";
 
 async function open(main, run) {
   const state = { view: "logical", opened: new Set(), zoom: "first" };
   const bar = h("div", { class: "bar", role: "toolbar", "aria-label": "Graph" });
   const canvas = h("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Graph" }, h("p", { class: "quiet wait" }, "Drawing…"));
-  const about = h("div", { "aria-live": "polite" });
-  main.append(bar, canvas, about);
+  const about = h("div", { class: "about", "aria-live": "polite" });
+  const names = h("datalist", { id: "names" });
+  const field = h("input", { type: "search", list: "names", "aria-label": "Find an operator", placeholder: "Find an operator", autocomplete: "off" });
+  const search = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); void find(); } }, field, names);
+  field.addEventListener("input", (event) => (event.inputType ? suggest() : find())); // a choice from the list has no type
+  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about));
   const turn = pauses(1000);
   let drawing = null, streams = [];
 
@@ -40,6 +45,31 @@ async function open(main, run) {
     const isShown = isLive(run.status) && names.length;
     const found = isShown ? (await turn.take(() => ask("operators", { name: names, limit: 500 }))).rows : [];
     annotate(drawing, streams, found);
+  }
+
+  const places = (like) => ask("places", { view: state.view, like, limit: FOUND });
+
+  async function suggest() {
+    const { rows } = await places(field.value);
+    names.replaceChildren(...rows.map((row) => h("option", { value: row.name }, row.about)));
+  }
+
+  // Open the frames around the operator, show it in the middle, and what is known of it.
+  async function find() {
+    const wanted = field.value.trim();
+    if (!wanted) return;
+    const { rows } = await places(wanted);
+    const place = rows.find((row) => row.name === wanted) ?? rows[0];
+    field.setCustomValidity(place ? "" : "No operator has this name.");
+    field.reportValidity();
+    if (!place) return;
+    for (const frame of place.frames) state.opened.add(frame);
+    if (state.zoom === "first") state.zoom = 0;
+    await draw();
+    about.replaceChildren(...await details(place.name)); // before it is shown: this makes the canvas smaller
+    const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
+    box?.scrollIntoView({ block: "center", inline: "center" });
+    box?.focus({ preventScroll: true });
   }
 
   function prepare(box) {
@@ -67,7 +97,8 @@ async function open(main, run) {
 
   function size() {
     const [, , wide, high] = drawing.getAttribute("viewBox").split(" ").map(Number);
-    const fitting = Math.min(1, (canvas.clientWidth - 2) / wide);
+    const most = parseFloat(getComputedStyle(canvas).maxHeight);
+    const fitting = Math.min(LARGEST, (canvas.clientWidth - 2) / wide, (most - 2) / high);
     const scale = { first: Math.max(LEGIBLE, fitting), fit: fitting }[state.zoom] ?? 1.25 ** state.zoom;
     drawing.setAttribute("width", wide * scale);
     drawing.setAttribute("height", high * scale);
