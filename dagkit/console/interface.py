@@ -17,7 +17,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from dagkit.console import graph_answers, operator_answers, work_answers
-from dagkit.console.run_folder import RunFolder, status_of
+from dagkit.console.run_folder import RunFolder
+from dagkit.console.status_answers import status_of
 from dagkit.console.tables import Asked, ChainRows, Row, page_of, table_of_windows
 from dagkit.console.window_answers import Series, blocks_in, items_of, one_window, overview, row_of, window_of
 from dagkit.engine.parts.requests import StopRun, ask

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 
 from dagkit.api.operators import DROPPED
 from dagkit.api.stats import by_unit
-from dagkit.console.run_folder import NOT_READ, RunFolder, status_of
+from dagkit.console.run_folder import NOT_READ, RunFolder
+from dagkit.console.status_answers import status_of
 from dagkit.console.tables import Row
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
@@ -36,7 +38,9 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
         "block": window.record.seq,
         "committed": window.committed.isoformat(),
         "launched": None if checkpoint.launched is None else checkpoint.launched.isoformat(),
-        "seconds": None if checkpoint.began is None else (window.committed - checkpoint.began).total_seconds(),
+        "seconds": _seconds(checkpoint.began, window.committed),
+        "slots_seconds": _seconds(checkpoint.began, checkpoint.reported),
+        "commit_seconds": _seconds(checkpoint.reported, window.committed),
         "positions": sum(positions for _, positions in read),
         "read": by_unit(read),
         "waiting": len(waiting),
@@ -81,6 +85,10 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
         ],
         "facts": [fact.model_dump(mode="json") for fact in checkpoint.facts],
     }
+
+
+def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
+    return None if begin is None or end is None else round((end - begin).total_seconds(), 3)
 
 
 def window_of(chain: Chain, window_id: int) -> Window | None:

@@ -45,3 +45,6 @@ export function moment(text) {
   const at = new Date(text);
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time(text)}`;
 }
+
+// A moment of today by its time only.
+export const lately = (text) => (new Date(text).toDateString() === new Date().toDateString() ? time(text) : moment(text));

@@ -4,6 +4,7 @@ import { ask, pauses } from "./answers.js";
 import { apart, chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
 import { amount, amounts, bytes, count, counted, duration, moment, percent, rate, time } from "./format.js";
+import { failures } from "./failures.js";
 import { health } from "./health.js";
 import { listing } from "./listing.js";
 import { isLive } from "./view_graph.js";
@@ -13,14 +14,14 @@ const UNSENT = { rejected: "Rejected", records_dropped: "Dropped" };
 
 export const overview = { id: "overview", title: "Overview", open };
 
-async function open(main, run) {
+function open(main, run) {
   const summary = h("div", {}), charts = h("div", { class: "charts" }), place = h("div", {}), windows = h("div", {});
   main.append(summary, charts, h("div", { class: "pair" }, place, windows));
   const turn = pauses();
   let last = -1, operators = null;
 
   async function update() {
-    if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run.status), ...failures(run.status), summed(run));
+    if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run), ...failures(run), summed(run));
     if (run.status && !operators) operators = listing(place, "Operators", "operators", () => columns(isLive(run.status)), { follows: "status" });
     void operators?.then((table) => table.update(run));
     const window = run.status?.window ?? 0;
@@ -33,8 +34,12 @@ async function open(main, run) {
     charts.replaceChildren(...drawn(series, run.status));
     windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
   }
-  await update();
-  return { update: () => void update().catch(() => { last = -1; }) }; // the head says that there is no answer
+  const renew = () => void update().catch((error) => {
+    last = -1;
+    if (!run.isLost) charts.replaceChildren(h("p", { class: "fault", role: "alert" }, error.message));
+  });
+  renew();
+  return { update: renew };
 }
 
 function summed({ overview: known, status }) {
@@ -80,16 +85,6 @@ function summed({ overview: known, status }) {
     driver,
     ["Folder", h("span", { class: "path" }, known.path)],
   ]));
-}
-
-export function failures(status) {
-  const error = status?.error;
-  if (!error) return [];
-  const where = [error.operator, error.window && `window ${error.window}`, error.code].filter(Boolean).join(" · ");
-  return [section("Last error", h("div", { class: "fault" },
-    h("pre", {}, error.message),
-    error.help ? h("p", {}, `help: ${error.help}`) : null,
-    h("p", { class: "quiet" }, `${moment(error.at)} · ${where} · ${error.again ? "the window ran again" : "the run ended"}`)))];
 }
 
 const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "busy" }), percent(share));

@@ -17,12 +17,13 @@ const COLUMNS = [
   ["Window", linked, "number", "window"],
   ["Committed", (row) => moment(row.committed), "", "committed"],
   ["Took", (row) => duration(row.seconds), "rare number", "seconds"],
+  ["Commit", (row) => duration(row.commit_seconds), "rare number", "commit_seconds"],
   ["Read", (row) => amounts(row.read), "number", "positions"],
   ["Items handled", (row) => count(row.items), "number", "items"],
   ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "rare number", "rejected"],
-  ["Adds up", (row) => (row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no")), "", "adds_up"],
-  ["Files done", (row) => (row.files ? count(row.files) : null), "number", "files"],
-  ["Decisions", (row) => (row.decisions ? count(row.decisions) : null), "number", "decisions"],
+  ["Adds up", (row) => (row.adds_up ? null : h("strong", { class: "amiss" }, "no")), "rare", "adds_up"],
+  ["Files done", (row) => (row.files ? count(row.files) : null), "rare number", "files"],
+  ["Decisions", (row) => (row.decisions ? count(row.decisions) : null), "rare number", "decisions"],
   ["Waiting", (row) => amounts(row.pending), "number", "waiting_positions"],
 ];
 
@@ -47,7 +48,8 @@ async function openOne(main, number) {
     h("p", {}, h("a", { href: "#/windows" }, "All windows")),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
-      ["Took", duration(found.seconds), "from its begin to the commit"],
+      ["Took", duration(found.seconds), found.commit_seconds === null ? "from its begin to the commit"
+        : `${duration(found.slots_seconds)} in slots, ${duration(found.commit_seconds)} to commit`],
       ["Read", amounts(found.read)],
       ["Items handled", count(found.items), found.rejected ? `${count(found.rejected)} rejected` : null],
       ["Files done", count(found.files)],

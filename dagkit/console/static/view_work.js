@@ -1,9 +1,9 @@
 // Decisions, splits, errors, work that is not done, and row accounts.
 
 import { h } from "./dom.js";
+import { failures } from "./failures.js";
 import { count, moment, percent } from "./format.js";
 import { listing } from "./listing.js";
-import { failures } from "./view_overview.js";
 import { ITEMS_OF_WINDOWS } from "./view_windows.js";
 
 const view = (id, title, columns, nothing) => ({ id, title, open: (main) => listing(main, title, id === "scaling" ? "decisions" : id, columns, { nothing }) });
@@ -51,7 +51,7 @@ export const work = {
   id: "work",
   title: "Errors and work",
   open: async (main, run) => {
-    main.append(...failures(run.status));
+    main.append(...failures(run));
     const parts = [await listing(main, "Rejected records, the last ones", "rejected", REJECTED, { nothing: "No operator rejected a record in the last launch." })];
     const counts = Object.entries(run.status?.left_out ?? {}).filter(([, left]) => left.rejected).map(([name, left]) => `${name} rejected ${count(left.rejected)}`);
     if (counts.length) main.append(h("p", { class: "quiet" }, `${counts.join(", ")}. All of them are where the output “rejected” leads.`));
