@@ -90,7 +90,7 @@ def queue(dag, folder):
     yield dag.add_operator("queue", QueueInput(queue="idle")).output
 
 
-@pytest.mark.parametrize("windows", [1, 5])
+@pytest.mark.parametrize("windows", [1, pytest.param(5, marks=pytest.mark.trial)])
 @pytest.mark.parametrize(
     "draw",
     [watches, elements_of_a_source_of_ones_own, patterns_and_files_that_are_followed, scanned_folder, query, queue],

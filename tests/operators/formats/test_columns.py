@@ -799,6 +799,29 @@ def test_dates_of_json_lines_are_read_and_others_rejected(tmp_path):
     assert "2026-02-30" in rejected[0][1]
 
 
+@dataclass
+class City:
+    name: str
+    people: int | None
+
+
+@dataclass
+class Country:
+    capital: City
+    cities: list[City] | None
+    area: float | None = 1.0
+
+
+def test_a_missing_value_of_a_json_record_within_another_is_none_if_its_field_may_be_none(tmp_path):
+    lines = '{"capital": {"name": "Rome"}}\n{"capital": {"people": 7}}\n'
+    alone = Alone(JsonLinesReader(reader_context=JsonLinesContext(record_type=Country)))
+    path = tmp_path / "countries.jsonl"
+    path.write_text(lines)
+    alone.work(Block(0, str(path), 0, len(lines), facts={"length": len(lines)}))
+    assert [record.value for record in alone.sent()] == [Country(City("Rome", None), None, 1.0)]
+    assert [bad.reason for bad in alone.sent("rejected")] == ["capital.name: Field required"]
+
+
 def rows_of(text):
     """The rows of CSV text whose rows end with newlines."""
     rows, row, place = [], "", "begin"
