@@ -17,6 +17,7 @@ from dagkit_operators import (
     LineReader,
     Map,
     MatchFiles,
+    PartWriter,
     QueueInput,
     RecordWriter,
     SqlReader,
@@ -120,6 +121,29 @@ def test_ten_idle_minutes_add_no_block(tmp_path, draw, windows):
     clock.wait = advance
     loop.run()
     assert [desk.blocks()] == blocks
+
+
+class FeedOfOne(Feed):
+    """Finds one number at the first poll."""
+
+    kind = "idle.feed-of-one/1"
+
+    def process(self, element, tracker):
+        if tracker.current_restriction().start == 0 and tracker.try_claim(0):
+            yield element
+        yield from super().process(element, tracker)
+
+
+def test_polls_add_no_block_while_an_output_file_is_open(tmp_path):
+    def graph(dag, conf):
+        writer = dag.add_operator("writer", PartWriter(file_path=str(tmp_path / "out"), visible_millis=3_600_000))
+        feed, text = dag.add_operator("feed", FeedOfOne()), dag.add_operator("text", Map(str))
+        dag.add_operator("elements", Items(items=[2, 3, 5, 7])) >> feed >> text >> writer
+
+    desk = Desk(tmp_path, graph, until=Until.STOPPED)
+    first, last = blocks_after_polls(desk, 50, 300)
+    assert first == last
+    assert desk.outputs() == {}
 
 
 def test_polls_that_are_due_beside_each_other_add_no_block(tmp_path):
