@@ -136,7 +136,7 @@ class EndsWithItsBlocks(CountFn):
             yield element[0], number
 
 
-def test_a_function_that_returns_before_the_end_of_its_range_is_told_to_claim_the_end():
+def test_the_failure_of_a_function_that_returns_before_the_end_of_its_range_says_to_claim_the_end():
     with pytest.raises(WorkUnclaimed, match=r"\[3, 4\) was never claimed") as raised:
         Alone(EndsWithItsBlocks()).work(("x", 4))
     assert "also the end, tracker.current_restriction().stop, once there are no more records" in raised.value.help
