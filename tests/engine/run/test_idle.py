@@ -17,6 +17,7 @@ from dagkit_operators import (
     LineReader,
     Map,
     MatchFiles,
+    PagedSource,
     PartWriter,
     QueueInput,
     RecordWriter,
@@ -86,6 +87,21 @@ def query(dag, folder):
     yield reader.records
 
 
+class Numbers(PagedSource[int]):
+    """Two pages of numbers, and then none."""
+
+    kind = "idle.numbers/1"
+    poll_millis: int = 7000
+
+    def read_page(self, cursor):
+        first = cursor or 0
+        return ([first, first + 1], first + 2) if first < 4 else ([], cursor)
+
+
+def pages(dag, folder):
+    yield dag.add_operator("pages", Numbers()).output
+
+
 def queue(dag, folder):
     send("memory://", "idle", [b"one"])
     yield dag.add_operator("queue", QueueInput(queue="idle")).output
@@ -94,7 +110,15 @@ def queue(dag, folder):
 @pytest.mark.parametrize("windows", [1, 5])
 @pytest.mark.parametrize(
     "draw",
-    [watches, elements_of_a_source_of_ones_own, patterns_and_files_that_are_followed, scanned_folder, query, queue],
+    [
+        watches,
+        elements_of_a_source_of_ones_own,
+        patterns_and_files_that_are_followed,
+        scanned_folder,
+        query,
+        pages,
+        queue,
+    ],
 )
 def test_ten_idle_minutes_add_no_block(tmp_path, draw, windows):
     folder, clock = tmp_path / "in", FakeClock()
