@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files as resources
@@ -16,11 +16,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from dagkit.console import graph_answers, work_answers
-from dagkit.console.run_folder import RunFolder, status_of
-from dagkit.console.window_answers import Row, Series, blocks, one_window, overview, windows
+from dagkit.console import graph_answers, operator_answers, work_answers
+from dagkit.console.run_folder import RunFolder
+from dagkit.console.status_answers import status_of
+from dagkit.console.tables import Asked, ChainRows, Row, page_of, table_of_windows
+from dagkit.console.window_answers import Series, blocks_in, items_of, one_window, overview, row_of, window_of
 from dagkit.engine.parts.requests import StopRun, ask
+from dagkit.engine.record.history import Window
 from dagkit.errors import DagkitError
+from dagkit.plan.configuration_lines import DEFAULT
 from dagkit.plan.model import Plan
 from dagkit.render.picture import View
 
@@ -83,27 +87,37 @@ class Interface:
         self._allows_control = allows_control
         self._series = Series(folder)
         self._drawings = graph_answers.Drawings()
+        self._blocks: dict[str, ChainRows] = {}
+        self._items = table_of_windows(folder, items_of)
 
     def routes(self) -> list[Route]:
         """The routes below `/api/v1`."""
         folder = self._folder
-        paged: Mapping[str, Callable[..., Row]] = {
-            "windows": windows,
+        of_windows: Mapping[str, Callable[[Window], Iterable[Row]]] = {
+            "windows": lambda window: [row_of(window, folder.units())],
             "decisions": work_answers.decisions,
             "splits": work_answers.splits,
-            "items": work_answers.items,
             "given-up": work_answers.given_up,
+        }
+        tables: Mapping[str, Callable[[Request], Iterable[Row]]] = {
+            "operators": self._operators,
+            "rejected": lambda _: [] if (run := folder.run()) is None else operator_answers.rejected(run.snapshot),
+            "work": lambda _: work_answers.work(folder),
+            "files": lambda _: work_answers.files(folder),
+            "chains": self._chains,
+            "keys": lambda _: () if (launched := folder.launched()) is None else launched.configuration,
+            "values": self._values,
+            "places": lambda request: graph_answers.places(self._plan(), _view(request)[0]),
         }
         return [
             self._route("overview", lambda _: overview(folder, allows_control=self._allows_control)),
-            *(self._route(name, partial(_paged, folder, answer)) for name, answer in paged.items()),
+            *(self._route(name, partial(_newest, table_of_windows(folder, rows))) for name, rows in of_windows.items()),
+            *(self._route(name, partial(_table, rows)) for name, rows in tables.items()),
             self._route("windows/{window:int}", self._window),
+            self._route("items", self._items_of),
             self._route("series", lambda _: self._series.answer(folder.launched())),
-            self._route("blocks", self._blocks),
-            self._route("work", lambda _: work_answers.work(folder)),
-            self._route("files", self._files),
+            self._route("blocks", self._blocks_of),
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
-            self._route("configuration", self._configuration),
             self._route("graph", lambda request: graph_answers.document(self._plan(), *_view(request))),
             self._route("operator", self._operator),
             Route("/graph.svg", self._svg),
@@ -125,23 +139,39 @@ class Interface:
             raise HTTPException(404, f"the ledger has no window {request.path_params['window']}")
         return found
 
-    def _blocks(self, request: Request) -> Row:
-        chain = request.query_params.get("chain", "")
-        return blocks(self._folder, chain, _number(request, "before", None), _limit(request))
+    def _items_of(self, request: Request) -> Row:
+        number = _number(request, "window", None)
+        if number is None:
+            return self._items.page(_asked(request))
+        with self._folder.windows() as chain:
+            window = None if chain is None else window_of(chain, number)
+        return page_of([] if window is None else items_of(window), _asked(request))
 
-    def _files(self, request: Request) -> Row:
-        after, limit = _number(request, "after", 0), _limit(request)
-        return work_answers.files(self._folder, after or 0, limit, request.query_params.get("like", ""))
+    def _blocks_of(self, request: Request) -> Row:
+        name = request.query_params.get("chain", "")
+        with self._folder.ledger() as ledger:
+            if ledger is None or name not in ledger.names():
+                raise HTTPException(404, f"the ledger has no chain {name!r}")
+        table = self._blocks.setdefault(name, ChainRows(partial(self._folder.chain, name), blocks_in))
+        return {"chain": name, **table.page(_asked(request))}
 
-    def _configuration(self, _: Request) -> Row:
+    def _chains(self, _: Request) -> list[Row]:
+        with self._folder.ledger() as ledger:
+            return [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
+
+    def _operators(self, request: Request) -> Iterable[Row]:
+        names, run = request.query_params.getlist("name"), self._folder.run()
+        found = () if run is None else operator_answers.operators(run.snapshot)
+        return [row for row in found if not names or row["name"] in names]
+
+    def _values(self, request: Request) -> Iterable[Row]:
         launched = self._folder.launched()
-        if launched is None:
-            return {"entries": [], "operators": []}
-        return {"entries": list(launched.configuration), "operators": graph_answers.values_of(launched)}
+        found = () if launched is None else operator_answers.values(launched)
+        return [row for row in found if "defaults" in request.query_params or row["origin"] != DEFAULT]
 
     def _operator(self, request: Request) -> Row:
         name = request.query_params.get("name", "")
-        found = graph_answers.operator_of(self._plan(), name)
+        found = operator_answers.operator_of(self._plan(), name)
         if found is None:
             raise HTTPException(404, f"the plan has no operator {name!r}")
         return found
@@ -186,12 +216,18 @@ def _static(name: str, _: Request) -> Response:
     return Response(content, media_type=_TYPES[f".{name.rpartition('.')[2]}"])
 
 
-def _paged(folder: RunFolder, answer: Callable[..., Row], request: Request) -> Row:
-    return answer(folder, _number(request, "before", None), _limit(request))
+def _newest(table: ChainRows, request: Request) -> Row:
+    return table.page(_asked(request))
 
 
-def _limit(request: Request) -> int:
-    return min(MOST_ROWS, max(1, _number(request, "limit", 50) or 50))
+def _table(rows: Callable[[Request], Iterable[Row]], request: Request) -> Row:
+    return page_of(rows(request), _asked(request))
+
+
+def _asked(request: Request) -> Asked:
+    limit = min(MOST_ROWS, max(1, _number(request, "limit", 50) or 50))
+    given = request.query_params
+    return Asked(given.get("like", ""), given.get("sort", ""), _number(request, "after", 0) or 0, limit)
 
 
 def _number(request: Request, name: str, default: int | None) -> int | None:

@@ -1,64 +1,30 @@
 """Answers about windows: pages of them, one of them, and series over all; about chains of blocks; and the overview."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
-from typing import Any
-
-from starlette.exceptions import HTTPException
 
 from dagkit.api.operators import DROPPED
 from dagkit.api.stats import by_unit
-from dagkit.console.run_folder import NOT_READ, RunFolder, status_of
+from dagkit.console.run_folder import NOT_READ, RunFolder
+from dagkit.console.status_answers import status_of
+from dagkit.console.tables import Row
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
+from dagkit.engine.record.history import Window, block_of, stride, window_at
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
-from dagkit.ledger.exchange.manifests import manifest_of
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import length_of
 
-LOOKED_AT = 1_000
-"""The highest number of blocks that one answer reads."""
-_AT_ONCE = 100
 POINTS = 256
 """The highest number of windows in a series, apart from the last ones."""
 LISTED = 200
 """The highest number of ranges of work, and of files, that the answer about one window lists."""
-
-Row = dict[str, Any]
-
-
-def page(chain: Chain, before: int | None, limit: int, rows: Callable[[Window], Iterable[Row]]) -> Row:
-    """The rows of the newest windows before a block, newest first, and `next`: the block before which to ask again.
-
-    It reads at most LOOKED_AT blocks, so a page of rare rows may be short, or empty, although there are older ones.
-    """
-    end = chain.head.seq + 1 if before is None else min(before, chain.head.seq + 1)
-    least, found = max(0, end - LOOKED_AT), list[Row]()
-    while end > least and len(found) < limit:
-        first = max(least, end - _AT_ONCE)
-        for window in reversed(list(windows_between(chain, first, end - 1))):
-            found += rows(window)
-            end = window.record.seq
-            if len(found) >= limit:
-                break
-        else:
-            end = first
-    return {"rows": found, "next": end or None}
-
-
-def windows(folder: RunFolder, before: int | None, limit: int) -> Row:
-    """A page of windows."""
-    units = folder.units()
-    with folder.windows() as chain:
-        if chain is None:
-            return {"rows": [], "next": None}
-        return page(chain, before, limit, lambda one: [row_of(one, units)])
 
 
 def row_of(window: Window, units: Mapping[str, str]) -> Row:
@@ -71,7 +37,10 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
         "window": checkpoint.window,
         "block": window.record.seq,
         "committed": window.committed.isoformat(),
-        "seconds": None if checkpoint.began is None else (window.committed - checkpoint.began).total_seconds(),
+        "launched": None if checkpoint.launched is None else checkpoint.launched.isoformat(),
+        "seconds": _seconds(checkpoint.began, window.committed),
+        "slots_seconds": _seconds(checkpoint.began, checkpoint.reported),
+        "commit_seconds": _seconds(checkpoint.reported, window.committed),
         "positions": sum(positions for _, positions in read),
         "read": by_unit(read),
         "waiting": len(waiting),
@@ -88,8 +57,7 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
 def one_window(folder: RunFolder, window_id: int) -> Row | None:
     """All about one window; None if there is none of this number."""
     with folder.windows() as chain:
-        seq = None if chain is None else block_of(chain, window_id)
-        found = None if chain is None or seq is None else window_at(chain, seq)
+        found = None if chain is None else window_of(chain, window_id)
         if chain is None or found is None:
             return None
         written = rows_of(chain.data(found.record) or b"")
@@ -106,8 +74,6 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
             | {"waiting": len(work.pending), "waiting_positions": _positions(work.pending)}
             for work in checkpoint.work.inputs or ()
         ],
-        "operators": items_of(checkpoint),
-        "streams": checkpoint.rows.model_dump(mode="json")["streams"],
         "written": [
             {"operator": row["operator"], "file": row["file"], "bytes": row["length"]}
             for row in written[:LISTED]
@@ -121,10 +87,21 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
     }
 
 
-def items_of(checkpoint: Checkpoint) -> list[Row]:
+def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
+    return None if begin is None or end is None else round((end - begin).total_seconds(), 3)
+
+
+def window_of(chain: Chain, window_id: int) -> Window | None:
+    """The window of this number; None if there is none."""
+    seq = block_of(chain, window_id)
+    return None if seq is None else window_at(chain, seq)
+
+
+def items_of(window: Window) -> list[Row]:
     """The items of each operator in one window."""
     return [
         {
+            "window": window.checkpoint.window,
             "operator": name,
             "received": counted.received,
             "sent": counted.passed_on,
@@ -133,7 +110,7 @@ def items_of(checkpoint: Checkpoint) -> list[Row]:
             "left_out": {metric: count for metric, count in counted.left_out.items() if metric != DROPPED},
             "adds_up": None if counted.rule is None else counted.adds_up,
         }
-        for name, counted in checkpoint.rows.operators.items()
+        for name, counted in window.checkpoint.rows.operators.items()
     ]
 
 
@@ -201,27 +178,29 @@ def _positions(spans: Iterable[Span]) -> int:
     return sum(length_of(span) for span in spans if span.end is not None and not span.shares)
 
 
-def blocks(folder: RunFolder, name: str, before: int | None, limit: int) -> Row:
-    """A page of the blocks of one chain."""
-    with folder.ledger() as ledger:
-        if ledger is None or name not in ledger.names():
-            raise HTTPException(404, f"the ledger has no chain {name!r}")
-        chain = ledger.chain(name)
-        end = chain.head.seq + 1 if before is None else min(before, chain.head.seq + 1)
-        first = max(0, end - limit)
-        found = [
-            {"block": record.seq, "hash": record.hash, **manifest_of(record)}
-            for record in chain.records(first, end - 1)
-        ]
-    return {"chain": name, "rows": found[::-1], "next": first or None}
+def blocks_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[Row]]]:
+    """The blocks of a chain, each in one line."""
+    for record in chain.records(first, last):
+        event = record.block.as_json()["event"]
+        data, checkpoint = event.get("newData"), event.get("newCheckpoint")
+        interval = None if data is None else data["offsetInterval"]
+        row = {
+            "block": record.seq,
+            "hash": record.hash,
+            "previous_hash": record.block.prev_block_hash,
+            "written": record.block.system_time.isoformat(),
+            "event": event["kind"],
+            "records": None if interval is None else interval["end"] - interval["start"] + 1,
+            "state": None if checkpoint is None else checkpoint["size"],
+        }
+        yield record.seq, [row]
 
 
 def overview(folder: RunFolder, *, allows_control: bool) -> Row:
     """The overview. It reads the last window only."""
     launched, run = folder.launched(), folder.run()
-    with folder.windows() as chain, folder.ledger() as ledger:
+    with folder.windows() as chain:
         last = None if chain is None else window_at(chain, chain.head.seq)
-        chains = [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
     return {
         "application": launched.plan.application if launched is not None else chain.name if chain is not None else "",
         "path": folder.place,
@@ -230,5 +209,4 @@ def overview(folder: RunFolder, *, allows_control: bool) -> Row:
         "status": status_of(run),
         "allows_control": allows_control,
         "last": None if last is None else row_of(last, folder.units()),
-        "chains": chains,
     }

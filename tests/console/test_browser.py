@@ -90,9 +90,18 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(console, open_page):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
 
 
-def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(serve, open_page, tmp_path):
+@pytest.mark.parametrize(("wide", "high"), [(390, 800), (1440, 900), (2560, 1200)])
+def test_a_graph_is_first_shown_whole(console, open_page, wide, high):
+    page = open_page(console.url, viewport={"width": wide, "height": high})
+    show(page, "graph")
+    fits = "(canvas) => canvas.scrollWidth <= canvas.clientWidth && canvas.scrollHeight <= canvas.clientHeight"
+    assert page.locator(".canvas").evaluate(fits)
+
+
+def test_a_graph_of_a_thousand_operators_is_folded_and_what_is_sought_is_opened(serve, open_page, tmp_path):
     store, layered = Ledger.create(str(tmp_path), durable=False).store, compile_application(samples.layered(40, 25))
     LaunchRecord.of(layered, layered.plan, "0", datetime.now(UTC)).write(store)
+    last = layered.plan.operators[-1].name
     with serve(tmp_path) as url:
         page = open_page(url)
         show(page, "graph")
@@ -101,6 +110,12 @@ def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(serve,
         page.locator(".canvas .box.module").first.press("Enter")
         page.get_by_role("button", name=re.compile("^Close ")).wait_for()
         assert PARTS < boxes.count() <= READABLE
+        page.get_by_role("combobox", name="Find an operator").fill(last)
+        page.get_by_role("combobox", name="Find an operator").press("Enter")
+        page.get_by_role("heading", name=last).wait_for()
+        focused = page.locator(":focus")
+        assert focused.get_attribute("data-name") == last
+        playwright.expect(focused).to_be_in_viewport()
         assert serious_faults(page) == []
 
 

@@ -1,12 +1,12 @@
 """Laws of files: an application must not read its own output, nor lines twice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dagkit.api.files import FileFinder, KnownItems, SendsGrownFiles, example_files
 from dagkit.api.work import SplittableOperator
 from dagkit.errors import Diagnostic, Severity, printable
 from dagkit.graph import Graph, Node
-from dagkit.ground.urls import without_links
+from dagkit.ground.urls import is_url, without_links
 from dagkit.schema import is_known
 
 
@@ -32,6 +32,17 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
                 f"let {writer.name} write to a folder outside of the input, or exclude its files by a pattern",
                 writer.where,
             )
+
+
+def written_by(graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """The folders of this machine into which operators write, without links, with examples of the names of files."""
+    found: dict[str, tuple[str, ...]] = {}
+    for node in graph.nodes:
+        for folder, paths in example_files(node.operator).items():
+            if not is_url(folder):
+                names = (path.removeprefix(folder).lstrip("/") for path in paths)
+                found[without_links(folder)] = (*found.get(without_links(folder), ()), *names)
+    return found
 
 
 def files_that_are_followed_are_sent_once(graph: Graph) -> Iterator[Diagnostic]:

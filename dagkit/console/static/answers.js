@@ -35,7 +35,7 @@ const LEAST_MILLIS = 5000, MOST_MILLIS = 30000, SHARE = 100;
 
 // Answers that are renewed while a run goes on: the next one is due after five seconds, or, up to half a minute, a hundred
 // times as long as the last one took, so that an open page costs the driver about a hundredth of a core.
-export function pauses() {
+export function pauses(least = LEAST_MILLIS) {
   let due = 0;
   return {
     isDue: () => performance.now() >= due,
@@ -46,7 +46,7 @@ export function pauses() {
         return await answer();
       } finally {
         const ended = performance.now();
-        due = ended + Math.min(MOST_MILLIS, Math.max(LEAST_MILLIS, SHARE * (ended - began)));
+        due = ended + Math.min(MOST_MILLIS, Math.max(least, SHARE * (ended - began)));
       }
     },
   };

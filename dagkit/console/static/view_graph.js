@@ -1,25 +1,28 @@
 // The graph, drawn by the server; live figures are written on it.
 
-import { ask } from "./answers.js";
+import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
-import { amount, amounts, count, duration, percent, rate, waiting } from "./format.js";
+import { amount, amounts, count, duration, percent, rate } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
 
 export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
 
-// The first operator of each stage: fused operators are busy together, so it stands for all of them.
-export const headsOf = (status) => new Map(status.stages.map((stage) => [stage.name, stage.operators[0]]));
-
-const LEGIBLE = 0.6; // a picture is first shown whole, unless it would be smaller than this
+const LEGIBLE = 0.35, LARGEST = 1.4; // a picture is first shown whole, unless it would be smaller than this
+const FOUND = 12;
 const SVG = "http://www.w3.org/2000/svg";
 
 async function open(main, run) {
   const state = { view: "logical", opened: new Set(), zoom: "first" };
   const bar = h("div", { class: "bar", role: "toolbar", "aria-label": "Graph" });
   const canvas = h("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Graph" }, h("p", { class: "quiet wait" }, "Drawing…"));
-  const about = h("div", { "aria-live": "polite" });
-  main.append(bar, canvas, about);
+  const about = h("div", { class: "about", "aria-live": "polite" });
+  const names = h("datalist", { id: "names" });
+  const field = h("input", { type: "search", list: "names", "aria-label": "Find an operator", placeholder: "Find an operator", autocomplete: "off" });
+  const search = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); void find(); } }, field, names);
+  field.addEventListener("input", (event) => (event.inputType ? suggest() : find())); // a choice from the list has no type
+  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about));
+  const turn = pauses(1000);
   let drawing = null, streams = [];
 
   async function draw() {
@@ -33,7 +36,40 @@ async function open(main, run) {
     for (const box of drawing.querySelectorAll(".box")) prepare(box);
     size();
     tools();
-    annotate(drawing, streams, run.status);
+    await live();
+  }
+
+  // The figures of the operators that are drawn.
+  async function live() {
+    const names = [...drawing.querySelectorAll(".box:not(.module)")].map((box) => box.dataset.name);
+    const isShown = isLive(run.status) && names.length;
+    const found = isShown ? (await turn.take(() => ask("operators", { name: names, limit: 500 }))).rows : [];
+    annotate(drawing, streams, found);
+  }
+
+  const places = (like) => ask("places", { view: state.view, like, limit: FOUND });
+
+  async function suggest() {
+    const { rows } = await places(field.value);
+    names.replaceChildren(...rows.map((row) => h("option", { value: row.name }, row.about)));
+  }
+
+  // Open the frames around the operator, show it in the middle, and what is known of it.
+  async function find() {
+    const wanted = field.value.trim();
+    if (!wanted) return;
+    const { rows } = await places(wanted);
+    const place = rows.find((row) => row.name === wanted) ?? rows[0];
+    field.setCustomValidity(place ? "" : "No operator has this name.");
+    field.reportValidity();
+    if (!place) return;
+    for (const frame of place.frames) state.opened.add(frame);
+    if (state.zoom === "first") state.zoom = 0;
+    await draw();
+    about.replaceChildren(...await details(place.name)); // before it is shown: this makes the canvas smaller
+    const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
+    box?.scrollIntoView({ block: "center", inline: "center" });
+    box?.focus({ preventScroll: true });
   }
 
   function prepare(box) {
@@ -41,7 +77,7 @@ async function open(main, run) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, run).then((parts) => about.replaceChildren(...parts)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name).then((parts) => about.replaceChildren(...parts)));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -61,14 +97,15 @@ async function open(main, run) {
 
   function size() {
     const [, , wide, high] = drawing.getAttribute("viewBox").split(" ").map(Number);
-    const fitting = Math.min(1, (canvas.clientWidth - 2) / wide);
+    const most = parseFloat(getComputedStyle(canvas).maxHeight);
+    const fitting = Math.min(LARGEST, (canvas.clientWidth - 2) / wide, (most - 2) / high);
     const scale = { first: Math.max(LEGIBLE, fitting), fit: fitting }[state.zoom] ?? 1.25 ** state.zoom;
     drawing.setAttribute("width", wide * scale);
     drawing.setAttribute("height", high * scale);
   }
 
   await draw();
-  return { update: () => annotate(drawing, streams, run.status) };
+  return { update: () => void (turn.isDue() && live().catch(() => {})) }; // the head says that there is no answer
 }
 
 // The streams with the operators at their ends, and how many streams each of these has.
@@ -82,20 +119,17 @@ function streamsOf(picture) {
 }
 
 // Writes what flows and waits on the streams, how busy the operators are, and marks the busiest.
-function annotate(drawing, streams, status) {
+function annotate(drawing, streams, operators) {
   for (const old of drawing.querySelectorAll(".live")) old.remove();
-  if (!status || !isLive(status)) return;
-  const known = new Map(status.operators.map((each) => [each.name, each]));
-  const heads = headsOf(status);
-  const most = Math.max(0.05, ...status.operators.map((each) => each.busy));
+  const known = new Map(operators.map((each) => [each.name, each]));
   for (const box of drawing.querySelectorAll(".box")) {
     const each = known.get(box.dataset.name);
-    box.classList.toggle("busiest", each?.busy === most);
+    box.classList.toggle("busiest", each?.busiest ?? false);
     if (!each) continue;
-    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(waiting(each), each.unit)} wait`);
+    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(each.waiting ?? 0, each.unit)} wait`);
     const edge = box.querySelector("rect");
     const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
-    if (each.busy >= 0.05 && heads.get(each.stage) === each.name) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
+    if (each.busy >= 0.05 && each.head === each.name) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
   }
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
@@ -113,8 +147,7 @@ function flow(label, stream, known) {
   const flows = stream.leaving === 1 ? source?.sent_per_second : stream.entering === 1 ? sink?.received_per_second : null;
   const sums = {};
   for (const head of stream.heads)
-    for (const one of known.get(head.box)?.pending ?? [])
-      if (one.port === head.port && one.positions) sums[known.get(head.box).unit] = (sums[known.get(head.box).unit] ?? 0) + one.positions;
+    if (known.get(head.box)?.pending[head.port]) sums[known.get(head.box).unit] = (sums[known.get(head.box).unit] ?? 0) + known.get(head.box).pending[head.port];
   const queued = Object.keys(sums).length;
   const lines = [flows ? [rate(flows), "live"] : null, queued ? [`${amounts(sums)} wait`, "live queue"] : null].filter(Boolean);
   return lines.map(([text, kind], index) => word(text, x, y + 12 * (index + 1), "middle", kind));
@@ -127,9 +160,8 @@ function word(text, x, y, anchor, kind) {
   return made;
 }
 
-async function details(name, run) {
-  const each = run.status?.operators.find((one) => one.name === name);
-  const planned = await ask("operator", { name }).catch(() => null); // unifiers are no operators
+async function details(name) {
+  const [planned, { rows: [each] }] = await Promise.all([ask("operator", { name }).catch(() => null), ask("operators", { name })]); // unifiers are no operators
   return [
     section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
     ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),
@@ -143,7 +175,7 @@ function lately(each) {
     ["Received", count(each.received), rate(each.received_per_second)],
     ["Sent", count(each.sent), rate(each.sent_per_second)],
     ["Busy", percent(each.busy), "of the last window"],
-    ["Waiting", amount(waiting(each), each.unit), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
+    ["Waiting", amount(each.waiting ?? 0, each.unit), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
   ]);
 }
 

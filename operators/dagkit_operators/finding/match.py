@@ -20,6 +20,7 @@ from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
 from dagkit_operators.filesystem.access import Found, exists, found_of, is_bad_file, looked_up, reading_from
 from dagkit_operators.filesystem.identities import Identities, Recognised, settles_in_millis
+from dagkit_operators.filesystem.listing import Written
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
 from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, cause_of, state_left_out
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
@@ -125,14 +126,14 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         places = [(pattern, absolute(pattern, self._home)) for pattern in self.places(items)]
         leave_out = left_out.__setitem__
         for _, place in places:
-            for found in _only(path, files_like(place, unreadable.__setitem__, leave_out=leave_out)):
+            for found in _only(path, files_like(place, unreadable.__setitem__, None, leave_out, self._written)):
                 if found.path not in matched:
                     matched.add(found.path)
                     state = self._state_of(found, known, incomplete, leave_out)
                     if state is not None:
                         yield state
         for pattern, place in places:
-            for found in _only(path, files_beside(place, unreadable.__setitem__, leave_out)):
+            for found in _only(path, files_beside(place, unreadable.__setitem__, leave_out, self._written)):
                 if found.path not in matched:
                     matched.add(found.path)
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
@@ -213,7 +214,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         """The files that were not known before, those that are to be quarantined, and which others are pending."""
         known = self._identities()
         there = sorted(
-            files_like(place, is_known=known.is_unchanged, leave_out=self.leave_out),
+            files_like(place, is_known=known.is_unchanged, leave_out=self.leave_out, written=self._written),
             key=lambda file: (file.modified_millis, file.path),
         )
         is_empty = not there and not known.unchanged
@@ -307,6 +308,11 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     def sends_grown(self, *, followed: bool) -> bool:
         """Whether it sends a file again that has grown; `followed` is whether an operator follows its files."""
         return self.grown == "read" or (self.grown is None and not followed)
+
+    @property
+    def _written(self) -> Written:
+        """Where the application writes, so that no link leads it to its own output."""
+        return {} if self._context is None else self._context.written
 
     @property
     def _is_followed(self) -> bool:

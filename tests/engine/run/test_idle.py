@@ -107,7 +107,7 @@ def queue(dag, folder):
     yield dag.add_operator("queue", QueueInput(queue="idle")).output
 
 
-@pytest.mark.parametrize("windows", [1, 5])
+@pytest.mark.parametrize("windows", [1, pytest.param(5, marks=pytest.mark.trial)])
 @pytest.mark.parametrize(
     "draw",
     [
