@@ -15,8 +15,7 @@ from tests.render import samples
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 
 VIEWS = ["overview", "graph", "windows", "windows/1", "ledger", "ledger/Copying", "files", "scaling", "splits", "work"]
-VIEWS += ["items", "configuration"]
-VIEWS += ["configuration"]
+VIEWS += ["items", "configuration", "log", "log/warning"]
 pytestmark = pytest.mark.slow
 
 

@@ -50,7 +50,7 @@ function troubles(status) {
   }
   for (const [name, counts] of Object.entries(status.left_out ?? {})) {
     const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
-    sentences.push(["warn", `${name}: ${parts.join(", ")}.`]);
+    sentences.push(["warn", `${name}: ${parts.join(", ")}. `, ...(counts.rejected ? [h("a", { href: "#/work" }, "The last records")] : [])]);
   }
   for (const [name, counts] of Object.entries(status.read_again ?? {})) {
     const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);

@@ -6,11 +6,12 @@ import { duration, time } from "./format.js";
 import { configuration } from "./view_configuration.js";
 import { files } from "./view_files.js";
 import { graph, isLive } from "./view_graph.js";
+import { log } from "./view_log.js";
 import { overview } from "./view_overview.js";
 import { decisions, items, splits, work } from "./view_work.js";
 import { chains, windows } from "./view_windows.js";
 
-const VIEWS = [overview, graph, windows, chains, files, decisions, splits, work, items, configuration];
+const VIEWS = [overview, graph, windows, log, work, items, files, decisions, splits, configuration, chains];
 const found = (id) => document.getElementById(id);
 
 // What all views share: the last overview, and the last status of a run, which changes while it runs.
@@ -102,7 +103,7 @@ function stopper() {
     }
     stop.disabled = true;
     try {
-      await command("stop", {});
+      await command("stop");
       stop.textContent = "Stopping";
     } catch (error) {
       stop.disabled = false;

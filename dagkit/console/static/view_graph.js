@@ -2,6 +2,7 @@
 
 import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
+import { tap } from "./tap.js";
 import { amount, amounts, count, duration, percent, rate } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
@@ -34,6 +35,10 @@ async function open(main, run) {
     drawing.setAttribute("aria-label", `${state.view} graph`);
     canvas.replaceChildren(drawing);
     for (const box of drawing.querySelectorAll(".box")) prepare(box);
+    for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
+      const stream = streams.find((each) => isNamed(each, label.dataset.stream));
+      if (stream?.tails[0]) label.addEventListener("click", () => void details(stream.tails[0].box, outputs(stream.tails[0].box)).then((parts) => about.replaceChildren(...parts)));
+    }
     size();
     tools();
     await live();
@@ -66,10 +71,17 @@ async function open(main, run) {
     for (const frame of place.frames) state.opened.add(frame);
     if (state.zoom === "first") state.zoom = 0;
     await draw();
-    about.replaceChildren(...await details(place.name)); // before it is shown: this makes the canvas smaller
+    about.replaceChildren(...await details(place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
     const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
     box?.scrollIntoView({ block: "center", inline: "center" });
     box?.focus({ preventScroll: true });
+  }
+
+  // The streams that leave an operator, if items can be shown.
+  function outputs(name) {
+    if (!isLive(run.status)) return [];
+    const found = streams.flatMap((stream) => stream.tails.filter((tail) => tail.box === name && tail.port).map((tail) => [`${name}.${tail.port}`, stream.stream]));
+    return [...new Map(found)];
   }
 
   function prepare(box) {
@@ -77,7 +89,7 @@ async function open(main, run) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name).then((parts) => about.replaceChildren(...parts)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -118,6 +130,8 @@ function streamsOf(picture) {
   return picture.wires.map((wire) => ({ ...wire, leaving: leaving[wire.tails[0]?.box], entering: entering[wire.heads[0]?.box] }));
 }
 
+const isNamed = (stream, name) => stream.stream === name || stream.stream.endsWith(`$${name}`);
+
 // Writes what flows and waits on the streams, how busy the operators are, and marks the busiest.
 function annotate(drawing, streams, operators) {
   for (const old of drawing.querySelectorAll(".live")) old.remove();
@@ -134,7 +148,7 @@ function annotate(drawing, streams, operators) {
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
     const name = label.dataset.stream;
-    const stream = streams.find((each) => !written.has(each) && (each.stream === name || each.stream.endsWith(`$${name}`)));
+    const stream = streams.find((each) => !written.has(each) && isNamed(each, name));
     if (stream) written.add(stream), label.append(...flow(label, stream, known));
   }
 }
@@ -160,10 +174,11 @@ function word(text, x, y, anchor, kind) {
   return made;
 }
 
-async function details(name) {
+async function details(name, outputs) {
   const [planned, { rows: [each] }] = await Promise.all([ask("operator", { name }).catch(() => null), ask("operators", { name })]); // unifiers are no operators
   return [
     section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
+    ...(outputs.length ? [section("Items that pass", ...outputs.map(([output, stream]) => tap(output, stream)))] : []),
     ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),
   ];
 }

@@ -8,7 +8,9 @@ import { listing } from "./listing.js";
 export const windows = { id: "windows", title: "Windows", open };
 export const chains = { id: "ledger", title: "Ledger", open: openChains };
 
-export const rowsOfWindows = (rows) => table("Windows", COLUMNS, rows, "No window was committed yet.");
+// The last windows, with the columns that matter most.
+const SHORT = ["window", "committed", "seconds", "positions", "items", "rejected", "adds_up", "files"];
+export const rowsOfWindows = (rows) => table("Windows", COLUMNS.filter(([, , , name]) => SHORT.includes(name)), rows, "No window was committed yet.");
 
 const left = (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", ") || null;
 const linked = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
