@@ -4,7 +4,7 @@ import time
 
 import rich_click as click
 
-from dagkit.cli.application.asking import waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output

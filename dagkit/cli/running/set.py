@@ -2,7 +2,7 @@
 
 import rich_click as click
 
-from dagkit.cli.application.asking import waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured

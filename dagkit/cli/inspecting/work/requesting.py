@@ -8,7 +8,7 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.asking import waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.asking import answered
