@@ -19,8 +19,18 @@ from starlette.routing import Mount, Route
 from dagkit.console import graph_answers, log_answers, operator_answers, work_answers
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.status_answers import status_of
-from dagkit.console.tables import Asked, ChainRows, Row, page_of, table_of_windows
-from dagkit.console.window_answers import Series, blocks_in, items_of, one_window, overview, row_of, window_of
+from dagkit.console.tables import MOST_KEPT, Asked, ChainRows, Row, page_of, table_of_windows
+from dagkit.console.window_answers import (
+    Series,
+    blocks_in,
+    compared,
+    items_of,
+    launches,
+    one_window,
+    overview,
+    row_of,
+    window_of,
+)
 from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import Asks, NotRunning, Refused, StopRun, TapStream, Unanswered, ask
 from dagkit.engine.record.history import Window
@@ -87,13 +97,13 @@ class Interface:
         self._drawings = graph_answers.Drawings()
         self._blocks: dict[str, ChainRows] = {}
         self._tapping = threading.BoundedSemaphore(_TAPS)
+        self._windows = table_of_windows(folder, lambda window: [row_of(window, folder.units())])
         self._items = table_of_windows(folder, items_of)
 
     def routes(self) -> list[Route]:
         """The routes below `/api/v1`."""
         folder = self._folder
         of_windows: Mapping[str, Callable[[Window], Iterable[Row]]] = {
-            "windows": lambda window: [row_of(window, folder.units())],
             "decisions": work_answers.decisions,
             "splits": work_answers.splits,
             "given-up": work_answers.given_up,
@@ -114,6 +124,9 @@ class Interface:
             *(self._route(name, partial(_newest, table_of_windows(folder, rows))) for name, rows in of_windows.items()),
             *(self._route(name, partial(_table, rows)) for name, rows in tables.items()),
             self._route("windows/{window:int}", self._window),
+            self._route("windows", partial(_newest, self._windows)),
+            self._route("launches", self._launches),
+            self._route("compare", self._compare),
             self._route("items", self._items_of),
             self._route("series", lambda _: self._series.answer(folder.launched())),
             self._route("blocks", self._blocks_of),
@@ -141,13 +154,28 @@ class Interface:
             raise HTTPException(404, f"the ledger has no window {request.path_params['window']}")
         return found
 
+    def _launches(self, request: Request) -> Row:
+        """A table of the launches whose windows could be read so far."""
+        whole = self._windows.page(Asked(limit=MOST_KEPT))
+        page = page_of(launches(whole["rows"]), _asked(request))
+        return {**page, **{name: whole[name] for name in ("looked", "continues")}}
+
     def _items_of(self, request: Request) -> Row:
-        number = _number(request, "window", None)
-        if number is None:
+        if "window" not in request.query_params:
             return self._items.page(_asked(request))
+        return page_of(items_of(self._window_in(request, "window")), _asked(request))
+
+    def _compare(self, request: Request) -> Row:
+        first, second = self._window_in(request, "first"), self._window_in(request, "second")
+        return page_of(compared(first, second), _asked(request))
+
+    def _window_in(self, request: Request, name: str) -> Window:
+        number = _number(request, name, None)
         with self._folder.windows() as chain:
-            window = None if chain is None else window_of(chain, number)
-        return page_of([] if window is None else items_of(window), _asked(request))
+            window = None if chain is None or number is None else window_of(chain, number)
+        if window is None:
+            raise HTTPException(404, f"the ledger has no window {number}")
+        return window
 
     def _blocks_of(self, request: Request) -> Row:
         name = request.query_params.get("chain", "")

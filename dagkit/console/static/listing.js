@@ -30,7 +30,8 @@ export async function listing(main, title, name, columns, { parameters = {}, not
   const back = button("‹", () => go({ after: Math.max(0, asked.after - ROWS) }), { "aria-label": "Previous page" });
   const on = button("›", () => go({ after: page.next }), { "aria-label": "Next page" });
   const stop = button("Stop", () => { isStopped = true; shown(); });
-  const bar = h("div", { class: "bar" }, field, told, stop, h("span", { class: "turn" }, back, on));
+  const pages = h("span", { class: "turn" }, back, on);
+  const bar = h("div", { class: "bar" }, field, told, stop, pages);
   const place = h("div", {});
   main.append(h("section", { class: "listing" }, h("div", { class: "heading" }, h(level, {}, title), bar), place));
   field.addEventListener("input", () => {
@@ -73,6 +74,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     told.textContent = `${range}${far}`;
     back.disabled = asked.after === 0;
     on.disabled = page.next === null;
+    pages.hidden = back.disabled && on.disabled;
     stop.hidden = !isPart || isStopped;
     const isSmall = !asked.like && !asked.after && page.next === null && page.rows.length <= 10;
     bar.hidden = isSmall;

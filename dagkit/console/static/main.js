@@ -3,6 +3,7 @@
 import { ask, command } from "./answers.js";
 import { button, h } from "./dom.js";
 import { duration, time } from "./format.js";
+import { compare } from "./view_compare.js";
 import { configuration } from "./view_configuration.js";
 import { files } from "./view_files.js";
 import { graph, isLive } from "./view_graph.js";
@@ -11,7 +12,7 @@ import { overview } from "./view_overview.js";
 import { decisions, items, splits, work } from "./view_work.js";
 import { chains, windows } from "./view_windows.js";
 
-const VIEWS = [overview, graph, windows, log, work, items, files, decisions, splits, configuration, chains];
+const VIEWS = [overview, graph, windows, log, work, items, files, decisions, splits, compare, configuration, chains];
 const found = (id) => document.getElementById(id);
 
 // What all views share: the last overview, and the last status of a run, which changes while it runs.

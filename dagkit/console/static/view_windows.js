@@ -47,7 +47,8 @@ export const ITEMS_OF_WINDOWS = [["Window", linked, "number", "window"], ...ITEM
 async function openOne(main, number) {
   const found = await ask(`windows/${encodeURIComponent(number)}`);
   main.append(
-    h("p", {}, h("a", { href: "#/windows" }, "All windows")),
+    h("p", {}, h("a", { href: "#/windows" }, "All windows"),
+      ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : [])),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
       ["Took", duration(found.seconds), found.commit_seconds === null ? "from its begin to the commit"
