@@ -12,6 +12,8 @@ from dagkit.observers.log_lines import DETAILS, fields_of, newest_first, sentenc
 
 MOST_LINES = 100_000
 """The highest number of lines that one answer looks at."""
+_HEAD = 80
+"""The level is within this many characters."""
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -21,11 +23,14 @@ def log(folder: RunFolder, least: str) -> Iterator[Row]:
     if is_url(folder.place) or not place.is_file():
         return
     lowest = _LEVELS.index(least) if least in _LEVELS else 0
+    lower = [f'"level": "{level}"' for level in _LEVELS[:lowest]]
     for line in islice(newest_first(place), MOST_LINES):
+        if any(level in line[:_HEAD] for level in lower):  # most lines need not be read as JSON
+            continue
         fields = fields_of(line)
         if fields is None:
             yield {"at": None, "level": "", "operator": None, "window": None, "text": line}
-        elif fields["event"] not in DETAILS and (fields["level"] not in _LEVELS[:lowest]):
+        elif fields["event"] not in DETAILS and fields["level"] not in _LEVELS[:lowest]:
             operator = fields.get("operator")
             yield {
                 "at": fields["ts"],

@@ -126,7 +126,7 @@ def test_the_log_grows_in_the_page_and_items_of_a_stream_are_shown(run, open_pag
     page.evaluate("location.hash = '#/log/error'")
     playwright.expect(page.locator(".listing p")).to_contain_text("The log has no such line")
     page.evaluate("location.hash = '#/graph'")
-    page.get_by_role("button", name=re.compile("^Count")).press("Enter")
+    page.locator(".canvas").get_by_role("button", name=re.compile("^Count")).press("Enter")
     page.get_by_role("button", name="Show items").click()
     playwright.expect(page.locator(".tap td.path").first).to_have_text(re.compile(r"^\d+$"))
     assert serious_faults(page) == []

@@ -56,7 +56,7 @@ async function open(main, run, rest) {
     ["Items handled", (row) => count(row.items), "number", "items"],
     ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "rare number", "rejected"],
     ["", (row) => (row.first > 1 ? h("a", { href: `#/compare/launches/${row.first - 1}/${row.last}` }, "Compare with the one before") : "")],
-  ], { nothing: "No window was committed yet.", follows: false });
+  ], { nothing: "No window was committed yet.", follows: false, searches: false });
 }
 
 function chooser(first, second) {

@@ -2,27 +2,27 @@
 
 import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
+import { isLive, operators } from "./operators.js";
 import { tap } from "./tap.js";
 import { amount, amounts, count, duration, percent, rate } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
 
-export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
-
 const LEGIBLE = 0.35, LARGEST = 1.4; // a picture is first shown whole, unless it would be smaller than this
-const FOUND = 12;
+const READABLE = 0.7, FOUND = 12;
 const SVG = "http://www.w3.org/2000/svg";
 
-async function open(main, run) {
-  const state = { view: "logical", opened: new Set(), zoom: "first" };
+async function open(main, run, wanted) {
+  const state = { view: "logical", opened: new Set(), zoom: "first", scale: 1 };
   const bar = h("div", { class: "bar", role: "toolbar", "aria-label": "Graph" });
   const canvas = h("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Graph" }, h("p", { class: "quiet wait" }, "Drawing…"));
   const about = h("div", { class: "about", "aria-live": "polite" });
   const names = h("datalist", { id: "names" });
   const field = h("input", { type: "search", list: "names", "aria-label": "Find an operator", placeholder: "Find an operator", autocomplete: "off" });
   const search = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); void find(); } }, field, names);
-  field.addEventListener("input", (event) => (event.inputType ? suggest() : find())); // a choice from the list has no type
-  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about));
+  field.addEventListener("input", (event) => void (event.inputType ? suggest() : find())); // a choice from the list has no type
+  const below = h("div", {});
+  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about), below);
   const turn = pauses(1000);
   let drawing = null, streams = [];
 
@@ -60,8 +60,7 @@ async function open(main, run) {
   }
 
   // Open the frames around the operator, show it in the middle, and what is known of it.
-  async function find() {
-    const wanted = field.value.trim();
+  async function find(wanted = field.value.trim()) {
     if (!wanted) return;
     const { rows } = await places(wanted);
     const place = rows.find((row) => row.name === wanted) ?? rows[0];
@@ -69,8 +68,8 @@ async function open(main, run) {
     field.reportValidity();
     if (!place) return;
     for (const frame of place.frames) state.opened.add(frame);
-    if (state.zoom === "first") state.zoom = 0;
     await draw();
+    if (state.scale < READABLE) { state.zoom = 0; size(); }
     about.replaceChildren(...await details(place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
     const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
     box?.scrollIntoView({ block: "center", inline: "center" });
@@ -112,12 +111,20 @@ async function open(main, run) {
     const most = parseFloat(getComputedStyle(canvas).maxHeight);
     const fitting = Math.min(LARGEST, (canvas.clientWidth - 2) / wide, (most - 2) / high);
     const scale = { first: Math.max(LEGIBLE, fitting), fit: fitting }[state.zoom] ?? 1.25 ** state.zoom;
+    state.scale = scale;
     drawing.setAttribute("width", wide * scale);
     drawing.setAttribute("height", high * scale);
   }
 
   await draw();
-  return { update: () => void (turn.isDue() && live().catch(() => {})) }; // the head says that there is no answer
+  if (wanted) await find(wanted);
+  const figures = run.status ? await operators(below, run) : null;
+  return {
+    update: () => {
+      if (turn.isDue()) void live().catch(() => {}); // the head says that there is no answer
+      figures?.update(run);
+    },
+  };
 }
 
 // The streams with the operators at their ends, and how many streams each of these has.

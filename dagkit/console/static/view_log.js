@@ -1,6 +1,6 @@
 // The log of the drivers and of what operators print and log: the newest lines first, as they come.
 
-import { button, h } from "./dom.js";
+import { h, table } from "./dom.js";
 import { count, instant } from "./format.js";
 import { listing } from "./listing.js";
 
@@ -14,6 +14,8 @@ const COLUMNS = [
   ["Operator", (row) => row.operator ?? "", "rare", "operator"],
   ["Text", text, "path text", "text"],
 ];
+
+export const rowsOfLog = (rows) => h("div", { class: "log" }, table("Log", COLUMNS, rows));
 
 async function open(main, run, least) {
   const choices = LEVELS.map(([level, title]) => h("a", { class: "choice", href: `#/log${level && `/${level}`}`, "aria-current": level === least ? "true" : null }, title));
