@@ -115,8 +115,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
                 yield from would_match(pattern, paths)
 
     def places(self, items: Sequence[object]) -> Sequence[str]:
-        """The patterns that are known: those of `Items`, and those that arrived before."""
-        return list(dict.fromkeys([*(item for item in items if isinstance(item, str)), *self.known]))
+        """The patterns that are known: those of `Items`, and those that arrived before and are not left out now."""
+        patterns = [*(item for item in items if isinstance(item, str)), *self.known]
+        return [pattern for pattern in dict.fromkeys(patterns) if not self._was_taken_out(pattern)]
 
     def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:
         """The files that exist in the folders of the patterns, or only the one at a path."""
@@ -184,6 +185,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
+        if self._was_taken_out(element):
+            tracker.defer_remainder(NEXT_LAUNCH)  # the list does not send it again if it is put back
+            return
         place = absolute(element, self._home)
         self._left_out.clear()
         with reading_from(place, _THEN if is_url(place) else f"{OR_LEAVE}, {_THEN}"):
@@ -205,6 +209,11 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             unanswered=holds_launch,
             waits_for=incomplete.sentence,
         )
+
+    def _was_taken_out(self, pattern: str) -> bool:
+        """Whether the lists that send the patterns contained this one in an earlier launch only."""
+        known = None if self._context is None else self._context.known_items
+        return known is not None and pattern not in known
 
     def _pause(self, incomplete: IncompleteFiles) -> timedelta:
         """The time until the next scan."""
