@@ -53,7 +53,8 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
 
     A local file is recognised by its inode and by the first and last bytes of its known content. So it is not sent
     again after it was renamed; a file that reuses its name or inode is a new file, and so is one whose time of change
-    differs while its length does not. A remote file is recognised by its name, length and time of change; an object of
+    differs while its length does not. A file that was deleted, and brought back with its old time, is recognised unless
+    TailFiles follows it. A remote file is recognised by its name, length and time of change; an object of
     S3, Google Cloud Storage or Azure by its name and its version or etag. A file that grew is sent again, to be read as
     a whole, unless TailFiles follows it; a warning names the first file that is read again, and the summary of the
     launch has their number. A file that was changed just now is left to a later scan, as it may still be written,
@@ -341,7 +342,12 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
 
     def _identities(self) -> Identities:
         recorded = chain.from_iterable(self.known.values())
-        return Identities(recorded, by_time=self.overwritten_by == "time", by_length=self._sends_grown)
+        return Identities(
+            recorded,
+            by_time=self.overwritten_by == "time",
+            by_length=self._sends_grown,
+            by_inode=self._is_followed,  # TailFiles loses a file that was deleted, and reads another one from its start
+        )
 
     def _now_millis(self) -> int:
         context = self._context
