@@ -16,12 +16,23 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from dagkit.console import graph_answers, operator_answers, work_answers
+from dagkit.console import graph_answers, log_answers, operator_answers, work_answers
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.status_answers import status_of
-from dagkit.console.tables import Asked, ChainRows, Row, page_of, table_of_windows
-from dagkit.console.window_answers import Series, blocks_in, items_of, one_window, overview, row_of, window_of
-from dagkit.engine.parts.requests import StopRun, ask
+from dagkit.console.tables import MOST_KEPT, Asked, ChainRows, Row, page_of, table_of_windows
+from dagkit.console.window_answers import (
+    Series,
+    blocks_in,
+    compared,
+    items_of,
+    launches,
+    one_window,
+    overview,
+    row_of,
+    window_of,
+)
+from dagkit.engine.parts.asking import answered
+from dagkit.engine.parts.requests import Asks, NotRunning, Refused, StopRun, TapStream, Unanswered, ask
 from dagkit.engine.record.history import Window
 from dagkit.errors import DagkitError
 from dagkit.plan.configuration_lines import DEFAULT
@@ -61,20 +72,17 @@ def _status_text(folder: RunFolder) -> str:
     return json.dumps(status_of(folder.run()))
 
 
-def request_stop(folder: RunFolder, *, allows_control: bool) -> Row:
-    """Ask the running driver to stop after the windows in flight, and do not wait; refuse unless that is allowed."""
-    if not allows_control:
-        raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
+def request_stop(folder: RunFolder) -> StopRun:
+    """The request to stop the running driver after the windows in flight; refuse it if none runs."""
     run = folder.run()
     if run is None or not run.runs:
         raise HTTPException(409, "the application is not running")
-    with folder.ledger() as ledger:
-        assert ledger is not None, "a run that was seen has a ledger"
-        asked = ask(ledger.store, StopRun(launch=run.snapshot.driver.launch), datetime.now(UTC))
-    return {"request": asked.id}
+    return StopRun(launch=run.snapshot.driver.launch)
 
 
 MOST_ROWS = 500
+_TAPS, _TAPPED, _TAP_SECONDS = 4, 10, 5.0
+"""How many requests may wait for items, for how many of them, and for how long."""
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -88,13 +96,14 @@ class Interface:
         self._series = Series(folder)
         self._drawings = graph_answers.Drawings()
         self._blocks: dict[str, ChainRows] = {}
+        self._tapping = threading.BoundedSemaphore(_TAPS)
+        self._windows = table_of_windows(folder, lambda window: [row_of(window, folder.units())])
         self._items = table_of_windows(folder, items_of)
 
     def routes(self) -> list[Route]:
         """The routes below `/api/v1`."""
         folder = self._folder
         of_windows: Mapping[str, Callable[[Window], Iterable[Row]]] = {
-            "windows": lambda window: [row_of(window, folder.units())],
             "decisions": work_answers.decisions,
             "splits": work_answers.splits,
             "given-up": work_answers.given_up,
@@ -107,6 +116,7 @@ class Interface:
             "chains": self._chains,
             "keys": lambda _: () if (launched := folder.launched()) is None else launched.configuration,
             "values": self._values,
+            "log": lambda request: log_answers.log(folder, request.query_params.get("least", "")),
             "places": lambda request: graph_answers.places(self._plan(), _view(request)[0]),
         }
         return [
@@ -114,6 +124,9 @@ class Interface:
             *(self._route(name, partial(_newest, table_of_windows(folder, rows))) for name, rows in of_windows.items()),
             *(self._route(name, partial(_table, rows)) for name, rows in tables.items()),
             self._route("windows/{window:int}", self._window),
+            self._route("windows", partial(_newest, self._windows)),
+            self._route("launches", self._launches),
+            self._route("compare", self._compare),
             self._route("items", self._items_of),
             self._route("series", lambda _: self._series.answer(folder.launched())),
             self._route("blocks", self._blocks_of),
@@ -123,6 +136,8 @@ class Interface:
             Route("/graph.svg", self._svg),
             Route("/events", self._events),
             Route("/stop", self._stop, methods=["POST"]),
+            Route("/retry", self._retry, methods=["POST"]),
+            Route("/tap", self._tap, methods=["POST"]),
         ]
 
     def _route(self, name: str, answer: Callable[[Request], Row]) -> Route:
@@ -139,13 +154,28 @@ class Interface:
             raise HTTPException(404, f"the ledger has no window {request.path_params['window']}")
         return found
 
+    def _launches(self, request: Request) -> Row:
+        """A table of the launches whose windows could be read so far."""
+        whole = self._windows.page(Asked(limit=MOST_KEPT))
+        page = page_of(launches(whole["rows"]), _asked(request))
+        return {**page, **{name: whole[name] for name in ("looked", "continues")}}
+
     def _items_of(self, request: Request) -> Row:
-        number = _number(request, "window", None)
-        if number is None:
+        if "window" not in request.query_params:
             return self._items.page(_asked(request))
+        return page_of(items_of(self._window_in(request, "window")), _asked(request))
+
+    def _compare(self, request: Request) -> Row:
+        first, second = self._window_in(request, "first"), self._window_in(request, "second")
+        return page_of(compared(first, second), _asked(request))
+
+    def _window_in(self, request: Request, name: str) -> Window:
+        number = _number(request, name, None)
         with self._folder.windows() as chain:
-            window = None if chain is None else window_of(chain, number)
-        return page_of([] if window is None else items_of(window), _asked(request))
+            window = None if chain is None or number is None else window_of(chain, number)
+        if window is None:
+            raise HTTPException(404, f"the ledger has no window {number}")
+        return window
 
     def _blocks_of(self, request: Request) -> Row:
         name = request.query_params.get("chain", "")
@@ -177,8 +207,37 @@ class Interface:
         return found
 
     def _stop(self, _: Request) -> Response:
-        asked = request_stop(self._folder, allows_control=self._allows_control)
-        return JSONResponse({"schema": "dagkit.console.stop/1", **asked}, status_code=202)
+        return self._control("stop", lambda: request_stop(self._folder))
+
+    def _retry(self, request: Request) -> Response:
+        return self._control("retry", lambda: work_answers.retry_of(request.query_params))
+
+    def _control(self, name: str, asks: Callable[[], Asks]) -> Response:
+        """Leave a request for the driver, and do not wait; refuse it unless control is allowed."""
+        if not self._allows_control:
+            raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
+        wanted = asks()
+        with self._folder.ledger() as ledger:
+            if ledger is None:
+                raise HTTPException(409, "the application was never launched")
+            asked = ask(ledger.store, wanted, datetime.now(UTC))
+        return JSONResponse({"schema": f"dagkit.console.{name}/1", "request": asked.id}, status_code=202)
+
+    def _tap(self, request: Request) -> Response:
+        """Wait for items of a stream. The thread of the request waits, so only a few may."""
+        if not self._tapping.acquire(blocking=False):
+            raise HTTPException(409, "other pages show items of streams already")
+        try:
+            stream = request.query_params.get("stream", "")
+            reply = answered(self._folder.place, TapStream(stream=stream, most=_TAPPED, every=1), _TAP_SECONDS)
+            items, window = reply.model_dump(mode="json")["items"] if reply.items else [], reply.window
+        except (NotRunning, Refused) as refused:
+            raise HTTPException(409, f"{refused.problem}: {refused.help}") from refused
+        except Unanswered:
+            items, window = [], None
+        finally:
+            self._tapping.release()
+        return JSONResponse({"schema": "dagkit.console.tap/1", "window": window, "rows": items})
 
     async def _events(self, request: Request) -> Response:
         return live_events(self._folder, self._closing, request)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import groupby, islice
 
 from dagkit.api.operators import DROPPED
 from dagkit.api.stats import by_unit
@@ -111,6 +111,45 @@ def items_of(window: Window) -> list[Row]:
             "adds_up": None if counted.rule is None else counted.adds_up,
         }
         for name, counted in window.checkpoint.rows.operators.items()
+    ]
+
+
+def launches(rows: Iterable[Row]) -> list[Row]:
+    """The launches of windows that are given newest first, as sums over their windows; the newest launch first."""
+    found = []
+    for launched, of_launch in groupby(rows, lambda row: row["launched"]):
+        windows = list(of_launch)
+        took = [row["seconds"] for row in windows if row["seconds"] is not None]
+        sums = {name: sum(row[name] for row in windows) for name in ("positions", "items", "rejected", "files")}
+        newest, end = windows[0], datetime.fromisoformat(windows[0]["committed"])
+        found.append(
+            {
+                "launched": launched,
+                "first": windows[-1]["window"],
+                "last": newest["window"],
+                "windows": len(windows),
+                "seconds": None if launched is None else _seconds(datetime.fromisoformat(launched), end),
+                "window_seconds": round(sum(took) / len(took), 3) if took else None,
+                "longest_seconds": max(took, default=None),
+                "read": by_unit((unit, amount) for row in windows for unit, amount in row["read"].items()),
+                **sums,
+                "waiting_positions": newest["waiting_positions"],
+            }
+        )
+    return found
+
+
+def compared(first: Window, second: Window) -> list[Row]:
+    """The items of each operator in two windows, side by side."""
+    sides = [{row["operator"]: row for row in items_of(window)} for window in (first, second)]
+    return [
+        {"operator": name}
+        | {
+            f"{figure}_{side}": found.get(name, {}).get(figure)
+            for side, found in zip(("first", "second"), sides, strict=True)
+            for figure in ("received", "sent", "rejected")
+        }
+        for name in dict.fromkeys((*sides[0], *sides[1]))
     ]
 
 

@@ -1,13 +1,15 @@
 """Answers about work: decisions, splits, what is not done, and input files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.tables import Row
+from dagkit.engine.parts.requests import Retry
 from dagkit.engine.program.facts import Decided, Scaled, Split
 from dagkit.engine.record.backlogs import ScalingDecision
 from dagkit.engine.record.history import Window
+from dagkit.engine.record.status_file import this_process
 from dagkit.engine.record.work_history import lost_in, work_left
 from dagkit.ground.urls import absolute
 from dagkit.runs.inventory.listing import recorded
@@ -44,6 +46,18 @@ def work(folder: RunFolder) -> list[Row]:
     with folder.ledger() as ledger:
         found = [] if ledger is None else [each.as_json() for each in work_left(ledger)]
     return sorted(found, key=lambda row: _FIRST.index(row["state"]))
+
+
+def retry_of(given: Mapping[str, str]) -> Retry:
+    """The request to put work that was set aside back into the queue: a row of the table of work."""
+    start, end = given.get("start", ""), given.get("end", "")
+    return Retry(
+        names=(given["source"],) if given.get("source") else (),
+        start=int(start) if start.isdecimal() else 0,
+        end=int(end) if end.isdecimal() else None,
+        operator=given.get("operator") or None,
+        by=this_process().user,
+    )
 
 
 def files(folder: RunFolder) -> Iterator[Row]:

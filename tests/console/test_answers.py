@@ -248,3 +248,28 @@ def test_the_error_that_ended_a_run_keeps_its_lines_and_its_help(tmp_path, serve
     assert frame["code"][0].endswith("Map(lambda number: 1 // number))")
     assert rest[-1] == {"text": "ZeroDivisionError: integer division or modulo by zero"}
     assert error["help"] == "fix Divide, or the record; the next launch runs the window again"
+
+
+def test_the_log_has_the_lines_of_a_level_newest_first(console, finished):
+    rows = console.answer("log?limit=500")["rows"]
+    assert (rows[0]["text"], [row["at"] for row in rows]) == (
+        "ended",
+        sorted((row["at"] for row in rows), reverse=True),
+    )
+    (committed,) = [row for row in rows if row["window"] == 1 and "read, " in row["text"]]
+    assert (committed["level"], committed["text"].startswith("90 B read")) == ("info", True)
+    assert console.answer("log?least=warning")["rows"] == []
+    assert {row["window"] for row in console.answer("log?like=window=1")["rows"]} == {1}
+
+
+def test_work_that_was_set_aside_is_retried_by_the_next_launch_only_where_control_is_allowed(finished, console, serve):
+    asked = "retry?source=%2Fa%20b.txt&operator=Reader&start=5&end="
+    assert console.request(f"/api/v1/{asked}", method="POST").status == 403
+    with serve(finished, allows_control=True) as url:
+        answer = Served(url).request(f"/api/v1/{asked}", method="POST")
+    assert answer.status == 202
+    path = finished / "requests" / f"{answer.document['request']}.json"
+    asks = json.loads(path.read_text())["asks"]
+    path.unlink()
+    wanted = {"ask": "retry", "names": ["/a b.txt"], "operator": "Reader", "start": 5, "end": None}
+    assert {name: asks.get(name) for name in wanted} == wanted

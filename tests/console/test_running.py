@@ -115,6 +115,23 @@ def test_a_console_beside_the_run_names_a_killed_driver_and_the_window_after_whi
         killed.to_contain_text(re.compile(rf"was killed at about \d+:\d\d:\d\d.*resumes after window {last:,},"))
 
 
+def test_the_log_grows_in_the_page_and_items_of_a_stream_are_shown(run, open_page):
+    _, console = run("--console")
+    page = open_page(console.url)
+    page.evaluate("location.hash = '#/log'")
+    newest = page.locator("tbody tr").first
+    playwright.expect(newest).to_contain_text("info")
+    playwright.expect(newest).not_to_have_text(newest.inner_text(), timeout=PAGE_MILLIS)
+    assert serious_faults(page) == []
+    page.evaluate("location.hash = '#/log/error'")
+    playwright.expect(page.locator(".listing p")).to_contain_text("The log has no such line")
+    page.evaluate("location.hash = '#/graph'")
+    page.locator(".canvas").get_by_role("button", name=re.compile("^Count")).press("Enter")
+    page.get_by_role("button", name="Show items").click()
+    playwright.expect(page.locator(".tap td.path").first).to_have_text(re.compile(r"^\d+$"))
+    assert serious_faults(page) == []
+
+
 def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_path):
     process, console = run("--console", "--allow-control")
     page = open_page(console.url)

@@ -7,7 +7,7 @@ export function failures({ status, overview }) {
   const error = status?.error;
   if (!error) return [];
   const [first, ...rest] = error.parts;
-  const where = [error.operator, error.window && h("a", { href: `#/windows/${error.window}` }, `window ${error.window}`), error.code && h("code", {}, error.code)];
+  const where = [error.operator, error.window && (error.window > status.window ? `window ${error.window}` : h("a", { href: `#/windows/${error.window}` }, `window ${error.window}`)), error.code && h("code", {}, error.code)];
   const about = [moment(error.at), ...where, error.again ? "the window ran again" : "the run ended"].filter(Boolean);
   return [section("Last error", h("div", { class: "fault" },
     h("p", { class: "strong amiss" }, first?.text ?? ""),

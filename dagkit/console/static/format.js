@@ -46,5 +46,8 @@ export function moment(text) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time(text)}`;
 }
 
+// To the thousandth of a second.
+export const instant = (text) => (text ? `${lately(text)}.${String(new Date(text).getMilliseconds()).padStart(3, "0")}` : null);
+
 // A moment of today by its time only.
 export const lately = (text) => (new Date(text).toDateString() === new Date().toDateString() ? time(text) : moment(text));

@@ -2,12 +2,13 @@
 
 import { h, section } from "./dom.js";
 import { amount, amounts, count, counted, duration, lately, percent, time } from "./format.js";
-import { isLive } from "./view_graph.js";
+import { isLive } from "./operators.js";
 
 const KINDS = ["amiss", "warn", "fine"];
 const MARKS = { amiss: "✕", warn: "!", fine: "✓" };
 const SPREAD = 0.2;
-const SLOW_SECONDS = 60; // an element that takes longer than this is named
+const SLOW_SECONDS = 60; // an element that takes longer than this is named,
+const LONG = 3; // and a window that also takes so many times as long as it was to last
 
 export function health({ status, isLost, overview }) {
   if (!status) return [];
@@ -50,7 +51,7 @@ function troubles(status) {
   }
   for (const [name, counts] of Object.entries(status.left_out ?? {})) {
     const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
-    sentences.push(["warn", `${name}: ${parts.join(", ")}.`]);
+    sentences.push(["warn", `${name}: ${parts.join(", ")}. `, ...(counts.rejected ? [h("a", { href: "#/work" }, "The last records")] : [])]);
   }
   for (const [name, counts] of Object.entries(status.read_again ?? {})) {
     const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
@@ -83,5 +84,7 @@ function keepsUp(status) {
     ` ${percent(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
   const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);
   if (slow) sentences.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${percent(slow[0].fraction)} done`}.`]);
+  const [window] = status.in_flight, ran = window ? (new Date(status.at) - new Date(window.since)) / 1000 : 0;
+  if (ran > SLOW_SECONDS && ran * 1000 > LONG * (window.lasts_millis ?? Infinity)) sentences.push(["warn", `Window ${count(window.window)} has run for ${duration(ran)}.`]);
   return sentences;
 }

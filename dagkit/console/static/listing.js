@@ -17,8 +17,9 @@ function keep(name, asked) {
 }
 
 // A section with a table. A column is [title, cell, kind, column of the server]; those with the last are sorted by it.
-// The newest rows appear by themselves: with each window, or with each status.
-export async function listing(main, title, name, columns, { parameters = {}, nothing, key = name, level = "h2", follows = "windows" } = {}) {
+// The newest rows appear by themselves: with each window, or with each status. Rows that lie far back are looked for at
+// once only if the table `searches`, or was asked for something.
+export async function listing(main, title, name, columns, { parameters = {}, nothing, key = name, level = "h2", follows = "windows", searches = true } = {}) {
   const kept = inAddress(key);
   const asked = { like: kept.get("like") ?? "", sort: kept.get("sort") ?? "", after: Number(kept.get("after")) || 0 };
   const turn = pauses(follows === "status" ? 1000 : undefined);
@@ -29,8 +30,12 @@ export async function listing(main, title, name, columns, { parameters = {}, not
   const told = h("span", { class: "quiet", role: "status" });
   const back = button("‹", () => go({ after: Math.max(0, asked.after - ROWS) }), { "aria-label": "Previous page" });
   const on = button("›", () => go({ after: page.next }), { "aria-label": "Next page" });
-  const stop = button("Stop", () => { isStopped = true; shown(); });
-  const bar = h("div", { class: "bar" }, field, told, stop, h("span", { class: "turn" }, back, on));
+  const stop = button("Stop", () => {
+    isStopped = !isStopped;
+    if (isStopped) shown(); else void load(true).catch(() => {});
+  });
+  const pages = h("span", { class: "turn" }, back, on);
+  const bar = h("div", { class: "bar" }, field, told, stop, pages);
   const place = h("div", {});
   main.append(h("section", { class: "listing" }, h("div", { class: "heading" }, h(level, {}, title), bar), place));
   field.addEventListener("input", () => {
@@ -45,9 +50,9 @@ export async function listing(main, title, name, columns, { parameters = {}, not
   }
 
   // Ask until the page is full, or all was looked at: one answer looks at what it can in half a second.
-  async function load() {
+  async function load(resumes = false) {
     const own = ++number, sorted = asked.sort;
-    isStopped = false;
+    isStopped = !(searches || resumes || asked.like || sorted);
     do {
       const began = performance.now();
       const answer = await turn.take(() => ask(name, { ...parameters, ...asked, limit: ROWS }));
@@ -73,8 +78,10 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     told.textContent = `${range}${far}`;
     back.disabled = asked.after === 0;
     on.disabled = page.next === null;
-    stop.hidden = !isPart || isStopped;
-    const isSmall = !asked.like && !asked.after && page.next === null && page.rows.length <= 10;
+    pages.hidden = back.disabled && on.disabled;
+    stop.hidden = !isPart;
+    stop.textContent = isStopped ? "Look further back" : "Stop";
+    const isSmall = !isPart && !asked.like && !asked.after && page.next === null && page.rows.length <= 10;
     bar.hidden = isSmall;
   }
   await load();

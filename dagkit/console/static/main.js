@@ -3,14 +3,17 @@
 import { ask, command } from "./answers.js";
 import { button, h } from "./dom.js";
 import { duration, time } from "./format.js";
+import { isLive } from "./operators.js";
+import { compare } from "./view_compare.js";
 import { configuration } from "./view_configuration.js";
 import { files } from "./view_files.js";
-import { graph, isLive } from "./view_graph.js";
+import { graph } from "./view_graph.js";
+import { log } from "./view_log.js";
 import { overview } from "./view_overview.js";
 import { decisions, items, splits, work } from "./view_work.js";
 import { chains, windows } from "./view_windows.js";
 
-const VIEWS = [overview, graph, windows, chains, files, decisions, splits, work, items, configuration];
+const VIEWS = [overview, graph, windows, log, work, items, files, decisions, splits, compare, configuration, chains];
 const found = (id) => document.getElementById(id);
 
 // What all views share: the last overview, and the last status of a run, which changes while it runs.
@@ -34,14 +37,16 @@ async function open(moved) {
   }
   document.title = `${view.title} · ${run.overview?.application ?? "dagkit"}`;
   shown?.leave?.();
-  const main = h("div", { class: `view ${view.id}` });
-  found("main").replaceChildren(main);
+  const main = h("div", { class: `view ${view.id}` }), reading = h("p", { class: "quiet reading", role: "status" }, "Reading…");
+  found("main").replaceChildren(main, reading);
   if (moved) found("main").focus({ preventScroll: true });
   try {
     shown = await view.open(main, run, rest.join("/"));
   } catch (error) {
     shown = null;
     main.append(h("p", { class: "fault", role: "alert" }, error.message));
+  } finally {
+    reading.remove();
   }
 }
 
@@ -102,7 +107,7 @@ function stopper() {
     }
     stop.disabled = true;
     try {
-      await command("stop", {});
+      await command("stop");
       stop.textContent = "Stopping";
     } catch (error) {
       stop.disabled = false;

@@ -2,26 +2,27 @@
 
 import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
+import { isLive, operators } from "./operators.js";
+import { tap } from "./tap.js";
 import { amount, amounts, count, duration, percent, rate } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
 
-export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
-
 const LEGIBLE = 0.35, LARGEST = 1.4; // a picture is first shown whole, unless it would be smaller than this
-const FOUND = 12;
+const READABLE = 0.7, FOUND = 12;
 const SVG = "http://www.w3.org/2000/svg";
 
-async function open(main, run) {
-  const state = { view: "logical", opened: new Set(), zoom: "first" };
+async function open(main, run, wanted) {
+  const state = { view: "logical", opened: new Set(), zoom: "first", scale: 1 };
   const bar = h("div", { class: "bar", role: "toolbar", "aria-label": "Graph" });
   const canvas = h("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Graph" }, h("p", { class: "quiet wait" }, "Drawing…"));
   const about = h("div", { class: "about", "aria-live": "polite" });
   const names = h("datalist", { id: "names" });
   const field = h("input", { type: "search", list: "names", "aria-label": "Find an operator", placeholder: "Find an operator", autocomplete: "off" });
   const search = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); void find(); } }, field, names);
-  field.addEventListener("input", (event) => (event.inputType ? suggest() : find())); // a choice from the list has no type
-  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about));
+  field.addEventListener("input", (event) => void (event.inputType ? suggest() : find())); // a choice from the list has no type
+  const below = h("div", {});
+  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about), below);
   const turn = pauses(1000);
   let drawing = null, streams = [];
 
@@ -34,6 +35,10 @@ async function open(main, run) {
     drawing.setAttribute("aria-label", `${state.view} graph`);
     canvas.replaceChildren(drawing);
     for (const box of drawing.querySelectorAll(".box")) prepare(box);
+    for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
+      const stream = streams.find((each) => isNamed(each, label.dataset.stream));
+      if (stream?.tails[0]) label.addEventListener("click", () => void details(stream.tails[0].box, outputs(stream.tails[0].box)).then((parts) => about.replaceChildren(...parts)));
+    }
     size();
     tools();
     await live();
@@ -55,8 +60,7 @@ async function open(main, run) {
   }
 
   // Open the frames around the operator, show it in the middle, and what is known of it.
-  async function find() {
-    const wanted = field.value.trim();
+  async function find(wanted = field.value.trim()) {
     if (!wanted) return;
     const { rows } = await places(wanted);
     const place = rows.find((row) => row.name === wanted) ?? rows[0];
@@ -64,12 +68,19 @@ async function open(main, run) {
     field.reportValidity();
     if (!place) return;
     for (const frame of place.frames) state.opened.add(frame);
-    if (state.zoom === "first") state.zoom = 0;
     await draw();
-    about.replaceChildren(...await details(place.name)); // before it is shown: this makes the canvas smaller
+    if (state.scale < READABLE) { state.zoom = 0; size(); }
+    about.replaceChildren(...await details(place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
     const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
     box?.scrollIntoView({ block: "center", inline: "center" });
     box?.focus({ preventScroll: true });
+  }
+
+  // The streams that leave an operator, if items can be shown.
+  function outputs(name) {
+    if (!isLive(run.status)) return [];
+    const found = streams.flatMap((stream) => stream.tails.filter((tail) => tail.box === name && tail.port).map((tail) => [`${name}.${tail.port}`, stream.stream]));
+    return [...new Map(found)];
   }
 
   function prepare(box) {
@@ -77,7 +88,7 @@ async function open(main, run) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name).then((parts) => about.replaceChildren(...parts)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -100,12 +111,20 @@ async function open(main, run) {
     const most = parseFloat(getComputedStyle(canvas).maxHeight);
     const fitting = Math.min(LARGEST, (canvas.clientWidth - 2) / wide, (most - 2) / high);
     const scale = { first: Math.max(LEGIBLE, fitting), fit: fitting }[state.zoom] ?? 1.25 ** state.zoom;
+    state.scale = scale;
     drawing.setAttribute("width", wide * scale);
     drawing.setAttribute("height", high * scale);
   }
 
   await draw();
-  return { update: () => void (turn.isDue() && live().catch(() => {})) }; // the head says that there is no answer
+  if (wanted) await find(wanted);
+  const figures = run.status ? await operators(below, run) : null;
+  return {
+    update: () => {
+      if (turn.isDue()) void live().catch(() => {}); // the head says that there is no answer
+      figures?.update(run);
+    },
+  };
 }
 
 // The streams with the operators at their ends, and how many streams each of these has.
@@ -117,6 +136,8 @@ function streamsOf(picture) {
   }
   return picture.wires.map((wire) => ({ ...wire, leaving: leaving[wire.tails[0]?.box], entering: entering[wire.heads[0]?.box] }));
 }
+
+const isNamed = (stream, name) => stream.stream === name || stream.stream.endsWith(`$${name}`);
 
 // Writes what flows and waits on the streams, how busy the operators are, and marks the busiest.
 function annotate(drawing, streams, operators) {
@@ -134,7 +155,7 @@ function annotate(drawing, streams, operators) {
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
     const name = label.dataset.stream;
-    const stream = streams.find((each) => !written.has(each) && (each.stream === name || each.stream.endsWith(`$${name}`)));
+    const stream = streams.find((each) => !written.has(each) && isNamed(each, name));
     if (stream) written.add(stream), label.append(...flow(label, stream, known));
   }
 }
@@ -160,10 +181,11 @@ function word(text, x, y, anchor, kind) {
   return made;
 }
 
-async function details(name) {
+async function details(name, outputs) {
   const [planned, { rows: [each] }] = await Promise.all([ask("operator", { name }).catch(() => null), ask("operators", { name })]); // unifiers are no operators
   return [
     section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
+    ...(outputs.length ? [section("Items that pass", ...outputs.map(([output, stream]) => tap(output, stream)))] : []),
     ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),
   ];
 }

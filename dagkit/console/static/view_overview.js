@@ -3,13 +3,14 @@
 import { ask, pauses } from "./answers.js";
 import { apart, chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
-import { amount, amounts, bytes, count, counted, duration, moment, percent, rate, time } from "./format.js";
+import { amount, amounts, bytes, count, counted, duration, moment, time } from "./format.js";
 import { failures } from "./failures.js";
 import { health } from "./health.js";
-import { listing } from "./listing.js";
-import { isLive } from "./view_graph.js";
+import { isLive, operators as tableOfOperators } from "./operators.js";
+import { rowsOfLog } from "./view_log.js";
 import { rowsOfWindows } from "./view_windows.js";
 
+const WARNINGS = 5;
 const UNSENT = { rejected: "Rejected", records_dropped: "Dropped" };
 
 export const overview = { id: "overview", title: "Overview", open };
@@ -22,17 +23,18 @@ function open(main, run) {
 
   async function update() {
     if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run), ...failures(run), summed(run));
-    if (run.status && !operators) operators = listing(place, "Operators", "operators", () => columns(isLive(run.status)), { follows: "status" });
-    void operators?.then((table) => table.update(run));
+    if (run.status && !operators) operators = tableOfOperators(place, run);
+    void operators?.then((table) => table.update(run), () => { place.replaceChildren(); operators = null; }); // it is tried again
     const window = run.status?.window ?? 0;
     if (window === last || !turn.isDue()) return;
     const first = last < 0;
     last = window;
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
-    const [series, page] = await turn.take(() => Promise.all([ask("series"), recent]));
+    const [series, page, log] = await turn.take(() => Promise.all([ask("series"), recent, ask("log", { least: "warning", limit: WARNINGS })]));
     charts.replaceChildren(...drawn(series, run.status));
-    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
+    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)),
+      ...(log.rows.length ? [section("Last warnings", rowsOfLog(log.rows), h("p", {}, h("a", { href: "#/log/warning" }, "All warnings")))] : []));
   }
   const renew = () => void update().catch((error) => {
     last = -1;
@@ -58,7 +60,7 @@ function summed({ overview: known, status }) {
   const windows = ["Last window", status.window ? count(status.window) : null, time(status.committed_at)];
   const running = status.in_flight.map((each) => ["In progress", `window ${count(each.window)}`,
     `${counted(each.elements, "element")}, for ${duration((new Date(status.at) - new Date(each.since)) / 1000)}`]);
-  const pending = ["Waiting", amounts(status.pending), counted(status.pending_elements, "element")];
+  const pending = ["Waiting", amounts(Object.keys(status.pending).length ? status.pending : status.queued), counted(status.pending_elements, "element")];
   const read = amounts(status.read);
   const complete = `${counted(totals.files, "file")} completed`;
   const written = ["Written", bytes(totals.written), totals.files ? `${complete}, ${bytes(totals.completed)}` : complete];
@@ -86,30 +88,6 @@ function summed({ overview: known, status }) {
     ["Folder", h("span", { class: "path" }, known.path)],
   ]));
 }
-
-const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "busy" }), percent(share));
-
-// Rates while the run goes on, then sums.
-const columns = (live) => [
-  ["Operator", (each) => h("span", { class: live && each.busiest ? "strong" : null }, each.name), "", "name"],
-  ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number", "partitions"],
-  ["Received", (each) => (live ? rate(each.received_per_second) : count(each.received)), "number", live ? "received_per_second" : "received"],
-  ["Sent", (each) => (live ? rate(each.sent_per_second) : count(each.sent)), "number", live ? "sent_per_second" : "sent"],
-  ["Rejected", (each) => (each.rejected ? count(each.rejected) : null), "rare number", "rejected"],
-  ["Read", (each) => (each.positions ? (live ? `${amount(each.positions_per_second, each.unit)}/s` : amount(each.positions, each.unit)) : null), "rare number", live ? "positions_per_second" : "positions"],
-  ...(live ? [["Busy", (each) => (each.head === each.name ? meter(each.busy) : h("span", { class: "quiet" }, `with ${each.head}`)), "number", "busy"]] : []),
-  ["Waiting", (each) => (each.waiting === null ? null : amount(each.waiting, each.unit)), "number", "waiting"],
-  ...(live ? [["In progress", inProgress, "rare"], ["Time left", (each) => duration(each.eta_seconds), "number", "eta_seconds"]] : []),
-];
-
-// The element that takes longest now, or, if slots do not report it, one that the last window did not finish.
-function inProgress(each) {
-  if (each.source === null) return null;
-  const share = each.fraction === null ? "" : ` ${percent(each.fraction)}`;
-  return `${shortened(each.source)}${share}${each.working_seconds === null ? "" : ` for ${duration(each.working_seconds)}`}`;
-}
-
-const shortened = (source) => source.split("/").at(-1);
 
 function drawn(series, status) {
   if (series.at.length < 2) return [];

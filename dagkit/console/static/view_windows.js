@@ -8,7 +8,9 @@ import { listing } from "./listing.js";
 export const windows = { id: "windows", title: "Windows", open };
 export const chains = { id: "ledger", title: "Ledger", open: openChains };
 
-export const rowsOfWindows = (rows) => table("Windows", COLUMNS, rows, "No window was committed yet.");
+// The last windows, with the columns that matter most.
+const SHORT = ["window", "committed", "seconds", "positions", "items", "rejected", "adds_up", "files"];
+export const rowsOfWindows = (rows) => table("Windows", COLUMNS.filter(([, , , name]) => SHORT.includes(name)), rows, "No window was committed yet.");
 
 const left = (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", ") || null;
 const linked = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
@@ -45,7 +47,8 @@ export const ITEMS_OF_WINDOWS = [["Window", linked, "number", "window"], ...ITEM
 async function openOne(main, number) {
   const found = await ask(`windows/${encodeURIComponent(number)}`);
   main.append(
-    h("p", {}, h("a", { href: "#/windows" }, "All windows")),
+    h("p", {}, h("a", { href: "#/windows" }, "All windows"),
+      ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : [])),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
       ["Took", duration(found.seconds), found.commit_seconds === null ? "from its begin to the commit"

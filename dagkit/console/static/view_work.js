@@ -1,6 +1,7 @@
 // Decisions, splits, errors, work that is not done, and row accounts.
 
-import { h } from "./dom.js";
+import { command } from "./answers.js";
+import { button, h } from "./dom.js";
 import { failures } from "./failures.js";
 import { count, moment, percent } from "./format.js";
 import { listing } from "./listing.js";
@@ -47,6 +48,16 @@ const REJECTED = [
   ["Record", (row) => row.record, "path", "record"],
 ];
 
+// Leaves a request for the driver, which puts the work back into its queue between two windows; or the next launch does.
+function retry(row) {
+  const { source, operator } = row, range = row.is_shares ? {} : { start: row.start, end: row.end ?? "" };
+  const act = button("Retry", async () => {
+    act.disabled = true;
+    act.textContent = await command("retry", { source, operator, ...range }).then(() => "Requested", (error) => error.message);
+  });
+  return act;
+}
+
 export const work = {
   id: "work",
   title: "Errors and work",
@@ -55,7 +66,10 @@ export const work = {
     const parts = [await listing(main, "Rejected records, the last ones", "rejected", REJECTED, { nothing: "No operator rejected a record in the last launch." })];
     const counts = Object.entries(run.status?.left_out ?? {}).filter(([, left]) => left.rejected).map(([name, left]) => `${name} rejected ${count(left.rejected)}`);
     if (counts.length) main.append(h("p", { class: "quiet" }, `${counts.join(", ")}. All of them are where the output “rejected” leads.`));
-    parts.push(await listing(main, "Set aside or waiting", "work", [["State", (row) => row.state, "", "state"], ...LEFT], { nothing: "Nothing waits." }));
+    const again = (row) => (row.state === "set aside" ? retry(row) : null);
+    const columns = [["State", (row) => row.state, "", "state"], ...LEFT, ...(run.overview.allows_control ? [["", again, "rare"]] : [])];
+    parts.push(await listing(main, "Set aside or waiting", "work", columns, { nothing: "Nothing waits." }));
+    main.append(h("p", { class: "quiet" }, "To retry what was set aside: ", h("code", {}, `dagkit work retry ${run.overview.path} [PLACE]`)));
     parts.push(await listing(main, "Given up", "given-up", LEFT, { nothing: "Nothing was given up." }));
     return { update: (now) => parts.forEach((part) => part.update(now)) };
   },

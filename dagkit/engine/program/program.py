@@ -259,6 +259,8 @@ class Program:
     """The types that the type variables of each operator stand for, by operator."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The folders of this machine into which operators write, each with examples of the names of its files."""
+    known_items: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    """The items of each operator that discovers files, if all that it gets are known before the run."""
     placed: frozenset[Port] = frozenset()
     """The inputs for whose items the origins are taken along."""
 
@@ -334,6 +336,7 @@ class Program:
             attributes=self.attributes[operator],
             is_followed=operator in self.followed,
             written=self.written,
+            known_items=self.known_items.get(operator),
             watermarks=ports,
             watermark=watermark,
             finalizer=finalizer or BundleFinalizer(),

@@ -25,6 +25,7 @@ from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import (
     AvroReader,
     AvroReaderContext,
+    BlockReader,
     ColumnsMismatched,
     CsvContext,
     CsvReader,
@@ -32,13 +33,17 @@ from dagkit_operators import (
     FileInfo,
     FileSplitterBase,
     FileSplitterInput,
+    Items,
     JsonLinesContext,
     JsonLinesReader,
+    MatchFiles,
     ParquetBroken,
     ParquetContext,
     ParquetPartWriter,
     ParquetReader,
+    ReadAheadLineReaderContext,
     ReadFiles,
+    Record,
     value,
 )
 from dagkit_operators.contexts.lines import LineTooLong
@@ -895,3 +900,30 @@ def test_a_newline_far_behind_the_beginning_ends_no_row_of_a_file_that_ends_them
     records, rejected = read(CsvContext(), before + b"3\n4,5\r6,7\r", tmp_path)
     assert (len(records), records[-1]) == ((1 << 18) + 1, {"x": "6", "y": "7"})
     assert [(place, LINE_END in reason) for place, reason in rejected] == [(len(before), True)]
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+@pytest.mark.parametrize("record_type", [Trip, TripTuple])
+def test_a_writer_of_columns_takes_the_type_of_the_reader_context(kind, record_type, tmp_path):
+    def draw(dag, conf):
+        found = {"items": Items(items=[str(tmp_path / "in")]), "match": MatchFiles()}
+        read = ReadFiles(reader_context=kind(record_type=record_type))
+        placed(dag, **found, read=read, write=ParquetPartWriter(file_path=tmp_path / "out"))
+
+    (tmp_path / "in").write_bytes(CONTENTS[kind])
+    aged(tmp_path / "in")
+    launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
+    assert pa_parquet.read_table(tmp_path / "out").to_pylist() == [vars(trip) for trip in TRIPS]
+
+
+@pytest.mark.parametrize(
+    ("context", "sent"),
+    [
+        (CsvContext(record_type=Trip), Record[Trip]),
+        (CsvContext(record_type=Trip, sends="batches"), Record[Any]),
+        (JsonLinesContext(), Record[Any]),
+        (ReadAheadLineReaderContext(), Record[str]),
+    ],
+)
+def test_a_reader_of_blocks_sends_the_type_of_its_context(context, sent):
+    assert BlockReader(reader_context=context).sent_payload("messages", {}) == sent

@@ -10,11 +10,12 @@ from typing import Any, get_args
 import rich_click as click
 
 from dagkit.api.files import READ_BEFORE
-from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application, of_application_or_only
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import ForgetFile, ask
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
