@@ -21,7 +21,7 @@ from dagkit.api.running import Context, Until
 from dagkit.api.work import is_sourced
 from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.program.address import Address
-from dagkit.engine.program.failures import failure_of
+from dagkit.engine.program.failures import Interrupted, failure_of
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
@@ -209,7 +209,9 @@ class DriverInput:
         """Convert what the operator's code raises to a failure that names the operator."""
         try:
             yield
-        except Exception as error:
+        except Interrupted:
+            raise
+        except (Exception, SystemExit) as error:  # on this thread, the code of an operator would end the launch
             raise failure_of(error, self.name, window_id, instance=self.operator) from error
 
     @property

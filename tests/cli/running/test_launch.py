@@ -373,3 +373,30 @@ def test_the_ledger_shows_the_length_of_a_file_with_the_window_that_completes_it
     shown = dagkit("ledger", "show", str(place), "--last", "1").out.splitlines()
     assert f"  completed: {file}, {file.stat().st_size} B with earlier windows" in shown
     assert not any(line.startswith("  wrote:") for line in shown)
+
+
+UNNAMED = """
+from dagkit import Config, Dag
+from dagkit_operators import FileOutput, Items
+
+
+class ByName(FileOutput[str]):
+    file_path: str = "out"
+
+    def file_name(self, item: str) -> str:
+        return item
+
+    def bytes_for(self, item: str) -> bytes:
+        return item.encode()
+
+
+def populate_dag(dag: Dag, conf: Config) -> None:
+    dag.add_operator("Names", Items[str](items=["a", "", "b"])) >> dag.add_operator("Out", ByName())
+"""
+
+
+def test_items_without_a_file_are_in_the_accounts_of_the_launch_and_of_its_window(dagkit, write):
+    write("app.py", UNNAMED)
+    launched = dagkit("launch", "app.py", "--once", "--reference", "--path", "place")
+    assert "\nOut: 1 left out (items_dropped)\n" in launched.out
+    assert "1 left out (items_dropped)" in dagkit("ledger", "show", "place").out

@@ -163,8 +163,8 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
 def _done(window: WindowRead) -> str:
     if window.bytes is None:
         return f"{window.operator} passed it on"
-    rows = "" if window.rows is None else f", {counted(window.rows, 'row')}"
-    return f"{window.operator} read {counted(window.bytes, 'byte')}{rows}"
+    sent = "" if window.items is None else f" and sent {counted(window.items, 'item')}"
+    return f"{window.operator} read {counted(window.bytes, 'byte')}{sent}"
 
 
 @click.command()
