@@ -28,7 +28,7 @@ from dagkit.console.window_answers import (
     launches,
     one_window,
     overview,
-    row_of,
+    table_of_all,
     window_of,
 )
 from dagkit.engine.parts.asking import answered
@@ -97,7 +97,7 @@ class Interface:
         self._drawings = graph_answers.Drawings()
         self._blocks: dict[str, ChainRows] = {}
         self._tapping = threading.BoundedSemaphore(_TAPS)
-        self._windows = table_of_windows(folder, lambda window: [row_of(window, folder.units())])
+        self._windows = table_of_all(folder)
         self._items = table_of_windows(folder, items_of)
 
     def routes(self) -> list[Route]:
@@ -128,7 +128,7 @@ class Interface:
             self._route("launches", self._launches),
             self._route("compare", self._compare),
             self._route("items", self._items_of),
-            self._route("series", lambda _: self._series.answer(folder.launched())),
+            self._route("series", lambda _: self._series.answer()),
             self._route("blocks", self._blocks_of),
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
             self._route("graph", lambda request: graph_answers.document(self._plan(), *_view(request))),

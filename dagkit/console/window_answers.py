@@ -9,12 +9,11 @@ from dagkit.api.operators import DROPPED
 from dagkit.api.stats import by_unit
 from dagkit.console.run_folder import NOT_READ, RunFolder
 from dagkit.console.status_answers import status_of
-from dagkit.console.tables import Row
+from dagkit.console.tables import ChainRows, Row
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import Window, block_of, stride, window_at
-from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
 from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
@@ -25,6 +24,17 @@ POINTS = 256
 """The highest number of windows in a series, apart from the last ones."""
 LISTED = 200
 """The highest number of ranges of work, and of files, that the answer about one window lists."""
+
+
+def table_of_all(folder: RunFolder) -> ChainRows:
+    """The table of all windows."""
+
+    def rows_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[Row]]]:
+        units = folder.units()
+        for window in windows_between(chain, first, last):
+            yield window.record.seq, [row_of(window, units)]
+
+    return ChainRows(folder.windows, rows_in)
 
 
 def row_of(window: Window, units: Mapping[str, str]) -> Row:
@@ -161,12 +171,13 @@ class Series:
     _known: dict[int, Row | None] = field(default_factory=dict)
     """What was read of the sampled blocks."""
 
-    def answer(self, launched: LaunchRecord | None) -> Row:
+    def answer(self) -> Row:
         """The columns of the series, oldest window first."""
         with self.folder.windows() as chain:
             points = [] if chain is None else list(self._points(chain))
-        counts = {} if launched is None else {operator.name: operator.count for operator in launched.plan.operators}
         changing = sorted({name for point in points for name in point["partitions"]})
+        launched = self.folder.launched() if changing else None  # reading a large plan takes long
+        counts = {} if launched is None else {operator.name: operator.count for operator in launched.plan.operators}
         return {
             "at": [point["at"] for point in points],
             "launched": [point["launched"] for point in points],
@@ -236,15 +247,20 @@ def blocks_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[R
 
 
 def overview(folder: RunFolder, *, allows_control: bool) -> Row:
-    """The overview. It reads the last window only."""
-    launched, run = folder.launched(), folder.run()
+    """The overview. It reads the last window only, and the record of the launch only if no driver wrote a status."""
+    run = folder.run()
+    known = folder.launched() if run is None else None
     with folder.windows() as chain:
         last = None if chain is None else window_at(chain, chain.head.seq)
+    if run is not None:
+        launch = (run.snapshot.application, run.snapshot.since.isoformat(), run.snapshot.version)
+    elif known is not None:
+        launch = (known.plan.application, known.at.isoformat(), known.version)
+    else:
+        launch = ("" if chain is None else chain.name, None, None)
     return {
-        "application": launched.plan.application if launched is not None else chain.name if chain is not None else "",
+        **dict(zip(("application", "launched", "version"), launch, strict=True)),
         "path": folder.place,
-        "launched": None if launched is None else launched.at.isoformat(),
-        "version": None if launched is None else launched.version,
         "status": status_of(run),
         "allows_control": allows_control,
         "last": None if last is None else row_of(last, folder.units()),

@@ -3,16 +3,12 @@
 import pytest
 
 from bench.console import grow
-from dagkit.console.tables import Asked, table_of_windows
-from dagkit.console.window_answers import POINTS, Series, overview, row_of
+from dagkit.console.tables import Asked
+from dagkit.console.window_answers import POINTS, Series, overview, table_of_all
 from dagkit.engine.record.history import block_of, stride, window_at
 from dagkit.ledger import Ledger
 
 pytestmark = pytest.mark.slow
-
-
-def windows(folder):
-    return table_of_windows(folder, lambda window: [row_of(window, folder.units())])
 
 
 def blocks_read(folder):
@@ -23,17 +19,17 @@ def blocks_read(folder):
 def test_what_the_page_shows_first_reads_few_blocks(long):
     before = blocks_read(long)
     overview(long, allows_control=False)
-    assert len(windows(long).page(Asked(limit=10))["rows"]) == 10
-    assert POINTS / 2 < len(Series(long).answer(None)["at"]) <= POINTS + 1
+    assert len(table_of_all(long).page(Asked(limit=10))["rows"]) == 10
+    assert POINTS / 2 < len(Series(long).answer()["at"]) <= POINTS + 1
     assert blocks_read(long) - before <= POINTS + 110
 
 
 def test_a_series_reads_only_what_is_new(long):
     series = Series(long)
-    known = series.answer(None)["window"]
+    known = series.answer()["window"]
     before = blocks_read(long)
     grow(Ledger.open(long.place, durable=False).chain("Copying"), 3)
-    again = series.answer(None)["window"]
+    again = series.answer()["window"]
     assert set(known[:-1]) <= set(again)
     assert again[-1] == known[-1] + 3
     assert blocks_read(long) - before < 10
