@@ -53,7 +53,7 @@ def ask(path):
 ask("overview").read()
 for line in ask("events"):
     if line.startswith(b"data:"):
-        for path in ("series", "windows?limit=10"):
+        for path in ("operators?limit=40", "series", "windows?limit=10"):
             ask(path).read()
 """
 """Asks a console as an open page does, until it closes."""

@@ -26,6 +26,7 @@ from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author, application_path
 from dagkit.engine.files.checks import make_output_folders, output_places
 from dagkit.engine.parts.run_state import RunSettings, RunState, Woken
+from dagkit.engine.program.failures import Interrupted
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.points import Probe
@@ -342,4 +343,4 @@ def _signals() -> Iterator[_Interrupts]:
 
 
 def _at_once(number: int, _: FrameType | None) -> None:
-    raise SystemExit(128 + number)
+    raise Interrupted(128 + number)

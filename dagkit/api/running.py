@@ -1,6 +1,6 @@
 """The context of an operator: the argument of `setup`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -46,6 +46,10 @@ class Context:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     is_followed: bool = False
     """Whether an operator with `follows_files` gets the files that this one finds, also through others."""
+    written: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The folders of this machine into which the application writes, each with examples of the names of its files."""
+    known_items: tuple[object, ...] | None = None
+    """Of an operator that finds files: all items that this launch may send it, as `Items` does; None if unknown."""
     watermarks: Mapping[str, datetime | None] = field(default_factory=dict)
     """The watermark of each input port after the last window, for ports that can have one; None if it is unknown."""
     watermark: datetime | None = None

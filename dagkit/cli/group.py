@@ -62,7 +62,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("restart", "Make an application resume after an earlier window than its last.", RUNNING),
     Command("serve", "Keep Spark running, so that launches from this directory start at once.", RUNNING),
     Command("console", "Serve a page about an application, running or finished.", RUNNING),
-    Command("new", "Make a folder with an application, its property file and a test.", RUNNING),
+    Command("new", "Make an application that reads what you have, or an example.", RUNNING),
     Command("set", "Change a property while its application runs.", RUNNING),
     Command("ls", "List the applications in a folder, with their states.", OPERATING),
     Command("status", "Show what an application does now, or how its last launch ended.", OPERATING),

@@ -4,9 +4,8 @@ from collections.abc import Collection
 from dataclasses import asdict, replace
 from functools import lru_cache
 
-from dagkit.engine.run.launch_record import LaunchRecord
-from dagkit.plan.configuration_lines import DEFAULT
-from dagkit.plan.model import Plan, PlannedOperator
+from dagkit.console.tables import Row
+from dagkit.plan.model import Plan
 from dagkit.render import Picture, physical
 from dagkit.render.folding import READABLE, by_stage, closed, in_parts
 from dagkit.render.logical import logical_of
@@ -16,49 +15,31 @@ from dagkit.render.svg import svg
 
 def picture_of(plan: Plan, view: View, opened: Collection[str] = ()) -> Picture:
     """The picture of a plan; a large one is folded: by module, or by stage and step."""
+    return closed(_framed(plan, view), opened)
+
+
+def _framed(plan: Plan, view: View) -> Picture:
+    """The picture with the frames by which it is folded."""
     if view is View.PHYSICAL:
-        return closed(in_parts(physical(plan)), opened)
+        return in_parts(physical(plan))
     logical = logical_of(plan)
-    if len(closed(logical).boxes) > READABLE:
-        logical = in_parts(by_stage(logical, plan))
-    return closed(logical, opened)
+    return in_parts(by_stage(logical, plan)) if len(closed(logical).boxes) > READABLE else logical
+
+
+def places(plan: Plan, view: View) -> list[Row]:
+    """The operators in a picture, each with the frames around it, outermost first: once they are open, it is shown."""
+    picture = _framed(plan, view)
+    parents = {group.name: group.parent for group in picture.groups}
+
+    def around(group: str | None) -> list[str]:
+        return [] if group is None else [*around(parents[group]), group]
+
+    return [{"name": box.name, "about": box.subtitle, "frames": around(box.group)} for box in picture.boxes]
 
 
 def document(plan: Plan, view: View, opened: Collection[str]) -> dict[str, object]:
     """The picture as JSON."""
     return {"schema": PICTURE_SCHEMA, **asdict(picture_of(plan, view, opened))}
-
-
-def operator_of(plan: Plan, name: str) -> dict[str, object] | None:
-    """An operator of a plan, with its properties and attributes, without secrets; None if there is none."""
-    found = plan.by_name.get(name)
-    return None if found is None else found.model_dump(mode="json", exclude={"partitions"}) | {"count": found.count}
-
-
-def values_of(launched: LaunchRecord) -> list[dict[str, object]]:
-    """The properties and attributes of each operator of a launch, with their origins: None if it did not record them.
-
-    A value that a run changed, as `dagkit set` does, has this as its origin.
-    """
-    before, origins = launched.authored.by_name, launched.origins
-
-    def origin(operator: PlannedOperator, name: str, value: object) -> str | None:
-        as_written = before.get(operator.name)
-        if as_written is None or {**as_written.properties, **as_written.attributes}.get(name) != value:
-            return "changed by a run"
-        return None if origins is None else origins.get(operator.name, {}).get(name, DEFAULT)
-
-    return [
-        {
-            "operator": operator.name,
-            "class": operator.class_,
-            "values": [
-                {"name": name, "value": value, "origin": origin(operator, name, value)}
-                for name, value in (*operator.properties.items(), *operator.attributes.items())
-            ],
-        }
-        for operator in launched.plan.operators
-    ]
 
 
 class Drawings:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files as resources
@@ -16,11 +16,26 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from dagkit.console import graph_answers, work_answers
-from dagkit.console.run_folder import RunFolder, status_of
-from dagkit.console.window_answers import Row, Series, blocks, one_window, overview, windows
-from dagkit.engine.parts.requests import StopRun, ask
+from dagkit.console import graph_answers, log_answers, operator_answers, work_answers
+from dagkit.console.run_folder import RunFolder
+from dagkit.console.status_answers import status_of
+from dagkit.console.tables import MOST_KEPT, Asked, ChainRows, Row, page_of, table_of_windows
+from dagkit.console.window_answers import (
+    Series,
+    blocks_in,
+    compared,
+    items_of,
+    launches,
+    one_window,
+    overview,
+    table_of_all,
+    window_of,
+)
+from dagkit.engine.parts.asking import answered
+from dagkit.engine.parts.requests import Asks, NotRunning, Refused, StopRun, TapStream, Unanswered, ask
+from dagkit.engine.record.history import Window
 from dagkit.errors import DagkitError
+from dagkit.plan.configuration_lines import DEFAULT
 from dagkit.plan.model import Plan
 from dagkit.render.picture import View
 
@@ -57,20 +72,17 @@ def _status_text(folder: RunFolder) -> str:
     return json.dumps(status_of(folder.run()))
 
 
-def request_stop(folder: RunFolder, *, allows_control: bool) -> Row:
-    """Ask the running driver to stop after the windows in flight, and do not wait; refuse unless that is allowed."""
-    if not allows_control:
-        raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
+def request_stop(folder: RunFolder) -> StopRun:
+    """The request to stop the running driver after the windows in flight; refuse it if none runs."""
     run = folder.run()
     if run is None or not run.runs:
         raise HTTPException(409, "the application is not running")
-    with folder.ledger() as ledger:
-        assert ledger is not None, "a run that was seen has a ledger"
-        asked = ask(ledger.store, StopRun(launch=run.snapshot.driver.launch), datetime.now(UTC))
-    return {"request": asked.id}
+    return StopRun(launch=run.snapshot.driver.launch)
 
 
 MOST_ROWS = 500
+_TAPS, _TAPPED, _TAP_SECONDS = 4, 10, 5.0
+"""How many requests may wait for items, for how many of them, and for how long."""
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -83,32 +95,49 @@ class Interface:
         self._allows_control = allows_control
         self._series = Series(folder)
         self._drawings = graph_answers.Drawings()
+        self._blocks: dict[str, ChainRows] = {}
+        self._tapping = threading.BoundedSemaphore(_TAPS)
+        self._windows = table_of_all(folder)
+        self._items = table_of_windows(folder, items_of)
 
     def routes(self) -> list[Route]:
         """The routes below `/api/v1`."""
         folder = self._folder
-        paged: Mapping[str, Callable[..., Row]] = {
-            "windows": windows,
+        of_windows: Mapping[str, Callable[[Window], Iterable[Row]]] = {
             "decisions": work_answers.decisions,
             "splits": work_answers.splits,
-            "items": work_answers.items,
             "given-up": work_answers.given_up,
+        }
+        tables: Mapping[str, Callable[[Request], Iterable[Row]]] = {
+            "operators": self._operators,
+            "rejected": lambda _: [] if (run := folder.run()) is None else operator_answers.rejected(run.snapshot),
+            "work": lambda _: work_answers.work(folder),
+            "files": lambda _: work_answers.files(folder),
+            "chains": self._chains,
+            "keys": lambda _: () if (launched := folder.launched()) is None else launched.configuration,
+            "values": self._values,
+            "log": lambda request: log_answers.log(folder, request.query_params.get("least", "")),
+            "places": lambda request: graph_answers.places(self._plan(), _view(request)[0]),
         }
         return [
             self._route("overview", lambda _: overview(folder, allows_control=self._allows_control)),
-            *(self._route(name, partial(_paged, folder, answer)) for name, answer in paged.items()),
+            *(self._route(name, partial(_newest, table_of_windows(folder, rows))) for name, rows in of_windows.items()),
+            *(self._route(name, partial(_table, rows)) for name, rows in tables.items()),
             self._route("windows/{window:int}", self._window),
-            self._route("series", lambda _: self._series.answer(folder.launched())),
-            self._route("blocks", self._blocks),
-            self._route("work", lambda _: work_answers.work(folder)),
-            self._route("files", self._files),
+            self._route("windows", partial(_newest, self._windows)),
+            self._route("launches", self._launches),
+            self._route("compare", self._compare),
+            self._route("items", self._items_of),
+            self._route("series", lambda _: self._series.answer()),
+            self._route("blocks", self._blocks_of),
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
-            self._route("configuration", self._configuration),
             self._route("graph", lambda request: graph_answers.document(self._plan(), *_view(request))),
             self._route("operator", self._operator),
             Route("/graph.svg", self._svg),
             Route("/events", self._events),
             Route("/stop", self._stop, methods=["POST"]),
+            Route("/retry", self._retry, methods=["POST"]),
+            Route("/tap", self._tap, methods=["POST"]),
         ]
 
     def _route(self, name: str, answer: Callable[[Request], Row]) -> Route:
@@ -125,30 +154,90 @@ class Interface:
             raise HTTPException(404, f"the ledger has no window {request.path_params['window']}")
         return found
 
-    def _blocks(self, request: Request) -> Row:
-        chain = request.query_params.get("chain", "")
-        return blocks(self._folder, chain, _number(request, "before", None), _limit(request))
+    def _launches(self, request: Request) -> Row:
+        """A table of the launches whose windows could be read so far."""
+        whole = self._windows.page(Asked(limit=MOST_KEPT))
+        page = page_of(launches(whole["rows"]), _asked(request))
+        return {**page, **{name: whole[name] for name in ("looked", "continues")}}
 
-    def _files(self, request: Request) -> Row:
-        after, limit = _number(request, "after", 0), _limit(request)
-        return work_answers.files(self._folder, after or 0, limit, request.query_params.get("like", ""))
+    def _items_of(self, request: Request) -> Row:
+        if "window" not in request.query_params:
+            return self._items.page(_asked(request))
+        return page_of(items_of(self._window_in(request, "window")), _asked(request))
 
-    def _configuration(self, _: Request) -> Row:
+    def _compare(self, request: Request) -> Row:
+        first, second = self._window_in(request, "first"), self._window_in(request, "second")
+        return page_of(compared(first, second), _asked(request))
+
+    def _window_in(self, request: Request, name: str) -> Window:
+        number = _number(request, name, None)
+        with self._folder.windows() as chain:
+            window = None if chain is None or number is None else window_of(chain, number)
+        if window is None:
+            raise HTTPException(404, f"the ledger has no window {number}")
+        return window
+
+    def _blocks_of(self, request: Request) -> Row:
+        name = request.query_params.get("chain", "")
+        with self._folder.ledger() as ledger:
+            if ledger is None or name not in ledger.names():
+                raise HTTPException(404, f"the ledger has no chain {name!r}")
+        table = self._blocks.setdefault(name, ChainRows(partial(self._folder.chain, name), blocks_in))
+        return {"chain": name, **table.page(_asked(request))}
+
+    def _chains(self, _: Request) -> list[Row]:
+        with self._folder.ledger() as ledger:
+            return [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
+
+    def _operators(self, request: Request) -> Iterable[Row]:
+        names, run = request.query_params.getlist("name"), self._folder.run()
+        found = () if run is None else operator_answers.operators(run.snapshot)
+        return [row for row in found if not names or row["name"] in names]
+
+    def _values(self, request: Request) -> Iterable[Row]:
         launched = self._folder.launched()
-        if launched is None:
-            return {"entries": [], "operators": []}
-        return {"entries": list(launched.configuration), "operators": graph_answers.values_of(launched)}
+        found = () if launched is None else operator_answers.values(launched)
+        return [row for row in found if "defaults" in request.query_params or row["origin"] != DEFAULT]
 
     def _operator(self, request: Request) -> Row:
         name = request.query_params.get("name", "")
-        found = graph_answers.operator_of(self._plan(), name)
+        found = operator_answers.operator_of(self._plan(), name)
         if found is None:
             raise HTTPException(404, f"the plan has no operator {name!r}")
         return found
 
     def _stop(self, _: Request) -> Response:
-        asked = request_stop(self._folder, allows_control=self._allows_control)
-        return JSONResponse({"schema": "dagkit.console.stop/1", **asked}, status_code=202)
+        return self._control("stop", lambda: request_stop(self._folder))
+
+    def _retry(self, request: Request) -> Response:
+        return self._control("retry", lambda: work_answers.retry_of(request.query_params))
+
+    def _control(self, name: str, asks: Callable[[], Asks]) -> Response:
+        """Leave a request for the driver, and do not wait; refuse it unless control is allowed."""
+        if not self._allows_control:
+            raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
+        wanted = asks()
+        with self._folder.ledger() as ledger:
+            if ledger is None:
+                raise HTTPException(409, "the application was never launched")
+            asked = ask(ledger.store, wanted, datetime.now(UTC))
+        return JSONResponse({"schema": f"dagkit.console.{name}/1", "request": asked.id}, status_code=202)
+
+    def _tap(self, request: Request) -> Response:
+        """Wait for items of a stream. The thread of the request waits, so only a few may."""
+        if not self._tapping.acquire(blocking=False):
+            raise HTTPException(409, "other pages show items of streams already")
+        try:
+            stream = request.query_params.get("stream", "")
+            reply = answered(self._folder.place, TapStream(stream=stream, most=_TAPPED, every=1), _TAP_SECONDS)
+            items, window = reply.model_dump(mode="json")["items"] if reply.items else [], reply.window
+        except (NotRunning, Refused) as refused:
+            raise HTTPException(409, f"{refused.problem}: {refused.help}") from refused
+        except Unanswered:
+            items, window = [], None
+        finally:
+            self._tapping.release()
+        return JSONResponse({"schema": "dagkit.console.tap/1", "window": window, "rows": items})
 
     async def _events(self, request: Request) -> Response:
         return live_events(self._folder, self._closing, request)
@@ -186,12 +275,18 @@ def _static(name: str, _: Request) -> Response:
     return Response(content, media_type=_TYPES[f".{name.rpartition('.')[2]}"])
 
 
-def _paged(folder: RunFolder, answer: Callable[..., Row], request: Request) -> Row:
-    return answer(folder, _number(request, "before", None), _limit(request))
+def _newest(table: ChainRows, request: Request) -> Row:
+    return table.page(_asked(request))
 
 
-def _limit(request: Request) -> int:
-    return min(MOST_ROWS, max(1, _number(request, "limit", 50) or 50))
+def _table(rows: Callable[[Request], Iterable[Row]], request: Request) -> Row:
+    return page_of(rows(request), _asked(request))
+
+
+def _asked(request: Request) -> Asked:
+    limit = min(MOST_ROWS, max(1, _number(request, "limit", 50) or 50))
+    given = request.query_params
+    return Asked(given.get("like", ""), given.get("sort", ""), _number(request, "after", 0) or 0, limit)
 
 
 def _number(request: Request, name: str, default: int | None) -> int | None:

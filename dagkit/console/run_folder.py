@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from dagkit.engine.record.history import application_chain
+from dagkit.engine.record.history import application_chain, seen_in
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.engine.run.launch_record import LAUNCHED, LaunchRecord, last_launch
 from dagkit.ledger import Chain, ChainNotFound, Ledger
@@ -52,6 +51,13 @@ class RunFolder:
                 self._application = application_chain(ledger)
             yield self._application
 
+    @contextmanager
+    def chain(self, name: str) -> Iterator[Chain]:
+        """A chain of the ledger with its newest blocks, for this thread alone."""
+        with self.ledger() as ledger:
+            assert ledger is not None, "a chain that was seen has a ledger"
+            yield ledger.chain(name)
+
     def launched(self) -> LaunchRecord | None:
         """What the last launch runs, if it recorded that. It is read again only if it was replaced."""
         with self.ledger() as ledger:
@@ -63,15 +69,10 @@ class RunFolder:
     def run(self) -> SeenRun | None:
         """The last launch, as its driver wrote it; None if no driver has written a status."""
         with self.ledger() as ledger:
-            return None if ledger is None else SeenRun.of(ledger.store)
+            return None if ledger is None else seen_in(ledger)
 
     def units(self) -> Mapping[str, str]:
         """The unit of the positions of each operator, as the last driver wrote it; NOT_READ if it reads none."""
         run = self.run()
         operators = () if run is None else run.snapshot.operators
         return {operator.name: operator.unit if operator.reads else NOT_READ for operator in operators}
-
-
-def status_of(run: SeenRun | None) -> dict[str, Any] | None:
-    """A run as JSON, in the state that users see."""
-    return None if run is None else {**run.snapshot.model_dump(mode="json"), "state": run.state}

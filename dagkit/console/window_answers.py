@@ -1,64 +1,40 @@
 """Answers about windows: pages of them, one of them, and series over all; about chains of blocks; and the overview."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
-
-from starlette.exceptions import HTTPException
+from datetime import datetime
+from itertools import groupby, islice
 
 from dagkit.api.operators import DROPPED
 from dagkit.api.stats import by_unit
-from dagkit.console.run_folder import NOT_READ, RunFolder, status_of
+from dagkit.console.run_folder import NOT_READ, RunFolder
+from dagkit.console.status_answers import status_of
+from dagkit.console.tables import ChainRows, Row
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
-from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
-from dagkit.ledger.exchange.manifests import manifest_of
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import length_of
 
-LOOKED_AT = 1_000
-"""The highest number of blocks that one answer reads."""
-_AT_ONCE = 100
 POINTS = 256
 """The highest number of windows in a series, apart from the last ones."""
 LISTED = 200
 """The highest number of ranges of work, and of files, that the answer about one window lists."""
 
-Row = dict[str, Any]
 
+def table_of_all(folder: RunFolder) -> ChainRows:
+    """The table of all windows."""
 
-def page(chain: Chain, before: int | None, limit: int, rows: Callable[[Window], Iterable[Row]]) -> Row:
-    """The rows of the newest windows before a block, newest first, and `next`: the block before which to ask again.
+    def rows_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[Row]]]:
+        units = folder.units()
+        for window in windows_between(chain, first, last):
+            yield window.record.seq, [row_of(window, units)]
 
-    It reads at most LOOKED_AT blocks, so a page of rare rows may be short, or empty, although there are older ones.
-    """
-    end = chain.head.seq + 1 if before is None else min(before, chain.head.seq + 1)
-    least, found = max(0, end - LOOKED_AT), list[Row]()
-    while end > least and len(found) < limit:
-        first = max(least, end - _AT_ONCE)
-        for window in reversed(list(windows_between(chain, first, end - 1))):
-            found += rows(window)
-            end = window.record.seq
-            if len(found) >= limit:
-                break
-        else:
-            end = first
-    return {"rows": found, "next": end or None}
-
-
-def windows(folder: RunFolder, before: int | None, limit: int) -> Row:
-    """A page of windows."""
-    units = folder.units()
-    with folder.windows() as chain:
-        if chain is None:
-            return {"rows": [], "next": None}
-        return page(chain, before, limit, lambda one: [row_of(one, units)])
+    return ChainRows(folder.windows, rows_in)
 
 
 def row_of(window: Window, units: Mapping[str, str]) -> Row:
@@ -71,7 +47,10 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
         "window": checkpoint.window,
         "block": window.record.seq,
         "committed": window.committed.isoformat(),
-        "seconds": None if checkpoint.began is None else (window.committed - checkpoint.began).total_seconds(),
+        "launched": None if checkpoint.launched is None else checkpoint.launched.isoformat(),
+        "seconds": _seconds(checkpoint.began, window.committed),
+        "slots_seconds": _seconds(checkpoint.began, checkpoint.reported),
+        "commit_seconds": _seconds(checkpoint.reported, window.committed),
         "positions": sum(positions for _, positions in read),
         "read": by_unit(read),
         "waiting": len(waiting),
@@ -88,8 +67,7 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
 def one_window(folder: RunFolder, window_id: int) -> Row | None:
     """All about one window; None if there is none of this number."""
     with folder.windows() as chain:
-        seq = None if chain is None else block_of(chain, window_id)
-        found = None if chain is None or seq is None else window_at(chain, seq)
+        found = None if chain is None else window_of(chain, window_id)
         if chain is None or found is None:
             return None
         written = rows_of(chain.data(found.record) or b"")
@@ -106,8 +84,6 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
             | {"waiting": len(work.pending), "waiting_positions": _positions(work.pending)}
             for work in checkpoint.work.inputs or ()
         ],
-        "operators": items_of(checkpoint),
-        "streams": checkpoint.rows.model_dump(mode="json")["streams"],
         "written": [
             {"operator": row["operator"], "file": row["file"], "bytes": row["length"]}
             for row in written[:LISTED]
@@ -121,10 +97,21 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
     }
 
 
-def items_of(checkpoint: Checkpoint) -> list[Row]:
+def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
+    return None if begin is None or end is None else round((end - begin).total_seconds(), 3)
+
+
+def window_of(chain: Chain, window_id: int) -> Window | None:
+    """The window of this number; None if there is none."""
+    seq = block_of(chain, window_id)
+    return None if seq is None else window_at(chain, seq)
+
+
+def items_of(window: Window) -> list[Row]:
     """The items of each operator in one window."""
     return [
         {
+            "window": window.checkpoint.window,
             "operator": name,
             "received": counted.received,
             "sent": counted.passed_on,
@@ -133,7 +120,46 @@ def items_of(checkpoint: Checkpoint) -> list[Row]:
             "left_out": {metric: count for metric, count in counted.left_out.items() if metric != DROPPED},
             "adds_up": None if counted.rule is None else counted.adds_up,
         }
-        for name, counted in checkpoint.rows.operators.items()
+        for name, counted in window.checkpoint.rows.operators.items()
+    ]
+
+
+def launches(rows: Iterable[Row]) -> list[Row]:
+    """The launches of windows that are given newest first, as sums over their windows; the newest launch first."""
+    found = []
+    for launched, of_launch in groupby(rows, lambda row: row["launched"]):
+        windows = list(of_launch)
+        took = [row["seconds"] for row in windows if row["seconds"] is not None]
+        sums = {name: sum(row[name] for row in windows) for name in ("positions", "items", "rejected", "files")}
+        newest, end = windows[0], datetime.fromisoformat(windows[0]["committed"])
+        found.append(
+            {
+                "launched": launched,
+                "first": windows[-1]["window"],
+                "last": newest["window"],
+                "windows": len(windows),
+                "seconds": None if launched is None else _seconds(datetime.fromisoformat(launched), end),
+                "window_seconds": round(sum(took) / len(took), 3) if took else None,
+                "longest_seconds": max(took, default=None),
+                "read": by_unit((unit, amount) for row in windows for unit, amount in row["read"].items()),
+                **sums,
+                "waiting_positions": newest["waiting_positions"],
+            }
+        )
+    return found
+
+
+def compared(first: Window, second: Window) -> list[Row]:
+    """The items of each operator in two windows, side by side."""
+    sides = [{row["operator"]: row for row in items_of(window)} for window in (first, second)]
+    return [
+        {"operator": name}
+        | {
+            f"{figure}_{side}": found.get(name, {}).get(figure)
+            for side, found in zip(("first", "second"), sides, strict=True)
+            for figure in ("received", "sent", "rejected")
+        }
+        for name in dict.fromkeys((*sides[0], *sides[1]))
     ]
 
 
@@ -145,12 +171,13 @@ class Series:
     _known: dict[int, Row | None] = field(default_factory=dict)
     """What was read of the sampled blocks."""
 
-    def answer(self, launched: LaunchRecord | None) -> Row:
+    def answer(self) -> Row:
         """The columns of the series, oldest window first."""
         with self.folder.windows() as chain:
             points = [] if chain is None else list(self._points(chain))
-        counts = {} if launched is None else {operator.name: operator.count for operator in launched.plan.operators}
         changing = sorted({name for point in points for name in point["partitions"]})
+        launched = self.folder.launched() if changing else None  # reading a large plan takes long
+        counts = {} if launched is None else {operator.name: operator.count for operator in launched.plan.operators}
         return {
             "at": [point["at"] for point in points],
             "launched": [point["launched"] for point in points],
@@ -201,34 +228,40 @@ def _positions(spans: Iterable[Span]) -> int:
     return sum(length_of(span) for span in spans if span.end is not None and not span.shares)
 
 
-def blocks(folder: RunFolder, name: str, before: int | None, limit: int) -> Row:
-    """A page of the blocks of one chain."""
-    with folder.ledger() as ledger:
-        if ledger is None or name not in ledger.names():
-            raise HTTPException(404, f"the ledger has no chain {name!r}")
-        chain = ledger.chain(name)
-        end = chain.head.seq + 1 if before is None else min(before, chain.head.seq + 1)
-        first = max(0, end - limit)
-        found = [
-            {"block": record.seq, "hash": record.hash, **manifest_of(record)}
-            for record in chain.records(first, end - 1)
-        ]
-    return {"chain": name, "rows": found[::-1], "next": first or None}
+def blocks_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[Row]]]:
+    """The blocks of a chain, each in one line."""
+    for record in chain.records(first, last):
+        event = record.block.as_json()["event"]
+        data, checkpoint = event.get("newData"), event.get("newCheckpoint")
+        interval = None if data is None else data["offsetInterval"]
+        row = {
+            "block": record.seq,
+            "hash": record.hash,
+            "previous_hash": record.block.prev_block_hash,
+            "written": record.block.system_time.isoformat(),
+            "event": event["kind"],
+            "records": None if interval is None else interval["end"] - interval["start"] + 1,
+            "state": None if checkpoint is None else checkpoint["size"],
+        }
+        yield record.seq, [row]
 
 
 def overview(folder: RunFolder, *, allows_control: bool) -> Row:
-    """The overview. It reads the last window only."""
-    launched, run = folder.launched(), folder.run()
-    with folder.windows() as chain, folder.ledger() as ledger:
+    """The overview. It reads the last window only, and the record of the launch only if no driver wrote a status."""
+    run = folder.run()
+    known = folder.launched() if run is None else None
+    with folder.windows() as chain:
         last = None if chain is None else window_at(chain, chain.head.seq)
-        chains = [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
+    if run is not None:
+        launch = (run.snapshot.application, run.snapshot.since.isoformat(), run.snapshot.version)
+    elif known is not None:
+        launch = (known.plan.application, known.at.isoformat(), known.version)
+    else:
+        launch = ("" if chain is None else chain.name, None, None)
     return {
-        "application": launched.plan.application if launched is not None else chain.name if chain is not None else "",
+        **dict(zip(("application", "launched", "version"), launch, strict=True)),
         "path": folder.place,
-        "launched": None if launched is None else launched.at.isoformat(),
-        "version": None if launched is None else launched.version,
         "status": status_of(run),
         "allows_control": allows_control,
         "last": None if last is None else row_of(last, folder.units()),
-        "chains": chains,
     }

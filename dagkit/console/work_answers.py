@@ -1,89 +1,69 @@
-"""Answers about work: decisions, splits, what is not done, items, and input files."""
+"""Answers about work: decisions, splits, what is not done, and input files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from itertools import islice
 
 from dagkit.console.run_folder import RunFolder
-from dagkit.console.window_answers import Row, items_of, page
+from dagkit.console.tables import Row
+from dagkit.engine.parts.requests import Retry
 from dagkit.engine.program.facts import Decided, Scaled, Split
 from dagkit.engine.record.backlogs import ScalingDecision
 from dagkit.engine.record.history import Window
+from dagkit.engine.record.status_file import this_process
 from dagkit.engine.record.work_history import lost_in, work_left
 from dagkit.ground.urls import absolute
 from dagkit.runs.inventory.listing import recorded
 from dagkit.runs.inventory.readings import Reading, readings
 
-MOST_WORK = 500
-"""The highest number of ranges of work that one answer lists."""
-_NOTHING: Row = {"rows": [], "next": None}
+_FIRST = ("set aside", "suspect", "pending", "found")
+"""The states of work that is not done, in the order of the table."""
 
 
-def decisions(folder: RunFolder, before: int | None, limit: int) -> Row:
-    """A page of decisions: about partitions, and changes on request."""
-
-    def rows(window: Window) -> Iterator[Row]:
-        for fact in reversed(window.checkpoint.facts):
-            if isinstance(fact, Scaled):
-                made = ScalingDecision(window.checkpoint.window, fact).as_json()
-                yield {"fact": "scaled", **made, "inputs": None}
-            elif not isinstance(fact, Split | Decided):
-                yield {"window": window.checkpoint.window, **fact.model_dump(mode="json")}
-
-    with folder.windows() as chain:
-        return _NOTHING if chain is None else page(chain, before, limit, rows)
+def decisions(window: Window) -> Iterator[Row]:
+    """The decisions of a window, newest first: about partitions, and changes on request."""
+    for fact in reversed(window.checkpoint.facts):
+        if isinstance(fact, Scaled):
+            made = ScalingDecision(window.checkpoint.window, fact).as_json()
+            yield {"fact": "scaled", **made, "inputs": None}
+        elif not isinstance(fact, Split | Decided):
+            yield {"window": window.checkpoint.window, **fact.model_dump(mode="json")}
 
 
-def splits(folder: RunFolder, before: int | None, limit: int) -> Row:
-    """A page of splits."""
-
-    def rows(window: Window) -> Iterator[Row]:
-        for fact in reversed(window.checkpoint.facts):
-            if isinstance(fact, Split):
-                yield {"window": window.checkpoint.window, **fact.as_row()}
-
-    with folder.windows() as chain:
-        return _NOTHING if chain is None else page(chain, before, limit, rows)
+def splits(window: Window) -> Iterator[Row]:
+    """The splits of a window, newest first."""
+    for fact in reversed(window.checkpoint.facts):
+        if isinstance(fact, Split):
+            yield {"window": window.checkpoint.window, **fact.as_row()}
 
 
-def items(folder: RunFolder, before: int | None, limit: int) -> Row:
-    """A page of row accounts: the items of each operator in each window."""
-
-    def rows(window: Window) -> Iterator[Row]:
-        if window.checkpoint.rows:
-            yield {"window": window.checkpoint.window, "operators": items_of(window.checkpoint)}
-
-    with folder.windows() as chain:
-        return _NOTHING if chain is None else page(chain, before, limit, rows)
+def given_up(window: Window) -> Iterator[Row]:
+    """The work that was given up with a window."""
+    return (each.as_json() for each in lost_in(window.checkpoint))
 
 
-def work(folder: RunFolder) -> Row:
-    """The work that waits or was set aside: of each state at most MOST_WORK ranges, and how many there are."""
-    counts: dict[str, int] = {}
-    listed: list[Row] = []
+def work(folder: RunFolder) -> list[Row]:
+    """The work that was set aside or waits."""
     with folder.ledger() as ledger:
-        for each in work_left(ledger) if ledger is not None else ():
-            counts[each.state] = counts.get(each.state, 0) + 1
-            if counts[each.state] <= MOST_WORK:
-                listed.append(each.as_json())
-    return {"counts": counts, "rows": listed}
+        found = [] if ledger is None else [each.as_json() for each in work_left(ledger)]
+    return sorted(found, key=lambda row: _FIRST.index(row["state"]))
 
 
-def given_up(folder: RunFolder, before: int | None, limit: int) -> Row:
-    """A page of work that was given up."""
-    with folder.windows() as chain:
-        if chain is None:
-            return _NOTHING
-        return page(chain, before, limit, lambda window: [each.as_json() for each in lost_in(window.checkpoint)])
+def retry_of(given: Mapping[str, str]) -> Retry:
+    """The request to put work that was set aside back into the queue: a row of the table of work."""
+    start, end = given.get("start", ""), given.get("end", "")
+    return Retry(
+        names=(given["source"],) if given.get("source") else (),
+        start=int(start) if start.isdecimal() else 0,
+        end=int(end) if end.isdecimal() else None,
+        operator=given.get("operator") or None,
+        by=this_process().user,
+    )
 
 
-def files(folder: RunFolder, after: int, limit: int, like: str) -> Row:
-    """A page of the input files that the ledger names, with what became of each, in the order of finding them."""
+def files(folder: RunFolder) -> Iterator[Row]:
+    """The input files that the ledger names, with what became of each, in the order of finding them."""
     ledger = folder.own_ledger()
-    found = recorded(ledger) if ledger is not None else iter(())
-    chosen = (file for file in found if like in file.path)
-    listed = [asdict(file) for file in islice(chosen, after, after + limit + 1)]
-    return {"rows": listed[:limit], "next": after + limit if len(listed) > limit else None}
+    return map(asdict, recorded(ledger)) if ledger is not None else iter(())
 
 
 def one_file(folder: RunFolder, path: str) -> Row:

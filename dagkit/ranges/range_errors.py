@@ -120,7 +120,10 @@ class WorkUnclaimed(RangeFault):
     """Reading ended before the end of the range, so the rest would be lost."""
 
     code = "work-unclaimed"
-    usual_help = "claim until a claim is refused, or defer the remainder before returning"
+    usual_help = (
+        "claim until a claim is refused, also the end, tracker.current_restriction().stop, "
+        "once there are no more records; or defer the remainder before returning"
+    )
 
     def __init__(self, start: object, stop: object) -> None:
         super().__init__(f"[{start!r}, {stop!r}) was never claimed")

@@ -6,7 +6,7 @@ window, or it was sent in the window itself. Then the operators above run again,
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -93,7 +93,8 @@ class RunAgain:
 
     def begin(self, partition: OnePartition, window: int, *, begins: bool = True) -> None:
         """Set up a partition for a window; with `begins`, begin the window."""
-        partition.begin(self.program.context_of(partition.name, 0, window), 0, begins=begins)
+        context = self.program.context_of(partition.name, 0, window)
+        partition.begin(replace(context, known_items=None), 0, begins=begins)  # the window may have had others
 
     def take(self, partition: OnePartition, wire: Wire, placed: Sequence[Placed]) -> None:
         """Deliver items to a partition."""

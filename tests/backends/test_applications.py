@@ -76,7 +76,8 @@ def test_a_launch_uses_a_connect_server(home, connect_url):
     assert_filtered(home)
 
 
-@pytest.mark.parametrize("way", ["keyed partitions", pytest.param("mirrored partitions", marks=pytest.mark.trial)])
+@pytest.mark.trial
+@pytest.mark.parametrize("way", ["keyed partitions", "mirrored partitions"])
 def test_keys_that_depend_on_properties_give_the_result_of_the_reference(way, spark, tmp_path, monkeypatch):
     joined, once = result(tmp_path / "spark", WAYS[way], monkeypatch, Machine(spark=spark))
     assert joined == repr(JOINED)

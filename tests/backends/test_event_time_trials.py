@@ -35,6 +35,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.trial
 def test_the_results_of_a_run_without_crashes(tmp_path):
     desk = Desk(tmp_path, timed(tmp_path), until=Until.IDLE)
     for phase in range(len(PHASES)):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from dagkit import Config, Dag, InputPort, KeyedState, Operator
 from dagkit.api.keyed import saved_keys
 from dagkit.backends.spark import SparkBackend
@@ -57,6 +59,7 @@ class Noting(SparkBackend):
         return by_level
 
 
+@pytest.mark.trial
 def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark, tmp_path):
     compilation, sizes = compile_application(draw, Config()), list[int]()
 

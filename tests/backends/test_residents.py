@@ -180,6 +180,7 @@ def test_windows_share_a_job_until_the_backend_is_closed(run):
     run.wait_until_no_job_is_active()
 
 
+@pytest.mark.trial
 def test_slots_leave_when_no_window_comes(run, monkeypatch):
     monkeypatch.setattr(residents, "QUICKLY_SECONDS", within(2))
     run.until(lambda: run.backend.in_residents >= 2)

@@ -9,14 +9,18 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from bench.console import grow
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
 from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
 from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter
 from tests.old_files import aged
 from tests.patience import within
 
 FILES, LINES = 3, 20
+MANY = 1_250
+"""Windows of a long run."""
 PAGE_MILLIS = within(10) * 1000
 """How long a test waits for something on a page."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -110,6 +114,14 @@ def again(folder):
 def finished(tmp_path_factory):
     """The folder of an application that ran."""
     return run_copying(tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture(scope="session")
+def long(tmp_path_factory):
+    """A finished run of many windows."""
+    finished = run_copying(tmp_path_factory.mktemp("long"))
+    grow(Ledger.open(finished, durable=False).chain("Copying"), MANY)
+    return RunFolder(str(finished))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,17 @@ import pytest
 
 from dagkit.console.access import HEADERS
 
-PATHS = ["/", "/static/main.js", "/static/none.js", "/api/v1/overview", "/api/v1/events", "/api/v1/stop", "/none", "//"]
+PATHS = [
+    "/",
+    "/static/main.js",
+    "/static/none.js",
+    "/api/v1/overview",
+    "/api/v1/events",
+    "/api/v1/stop",
+    "/api/v1/tap",
+    "/none",
+    "//",
+]
 
 
 @pytest.mark.parametrize(("path", "method"), list(product(PATHS, ["GET", "HEAD", "POST", "OPTIONS", "PUT"])))

@@ -19,7 +19,8 @@ def test_the_overview_says_what_ran_and_how_far(console, finished):
     found = console.answer("overview")
     assert (found["application"], found["path"]) == ("Copying", str(finished))
     assert found["last"]["window"] >= FILES
-    assert {chain["chain"]: chain["kind"] for chain in found["chains"]} == {"Copying": "Derivative", "Splitter": "Root"}
+    chains = console.answer("chains")["rows"]
+    assert {chain["chain"]: chain["kind"] for chain in chains} == {"Copying": "Derivative", "Splitter": "Root"}
 
 
 def test_windows_come_newest_first_in_pages_and_series_have_a_value_for_each(console):
@@ -28,11 +29,11 @@ def test_windows_come_newest_first_in_pages_and_series_have_a_value_for_each(con
     assert ([row["window"] for row in rows], whole["next"]) == (list(range(len(rows), 0, -1)), None)
     for name in ("window", "positions"):
         assert series[name] == [row[name] for row in reversed(rows)]
-    paged, cursor = [], ""
-    while cursor is not None:
-        page = console.answer(f"windows?limit=2{cursor}")
+    paged, after = [], 0
+    while after is not None:
+        page = console.answer(f"windows?limit=2&after={after}")
         paged += page["rows"]
-        cursor = None if page["next"] is None else f"&before={page['next']}"
+        after = page["next"]
     assert paged == rows
     assert sum(series["positions"]) == sum(len(f"{file}-{line}\n") for file in range(FILES) for line in range(LINES))
 
@@ -41,11 +42,10 @@ def test_a_window_has_its_work_its_items_and_its_files(console):
     found = console.answer("windows/1")
     (work,) = found["inputs"]
     assert (work["input"], work["given"]) == ("Reader.blocks_metadata_input", work["consumed"])
-    assert {row["operator"]: row["received"] for row in found["operators"]}["Kept"] == LINES
+    assert {row["operator"]: row["received"] for row in console.answer("items?window=1")["rows"]}["Kept"] == LINES
     assert {row["operator"] for row in found["written"]} == {"Writer"}
     assert found["adds_up"]
-    newest = console.answer("items?limit=500")["rows"]
-    kept = [row for window in newest for row in window["operators"] if row["operator"] == "Kept"]
+    kept = console.answer("items?limit=500&like=operator=kept")["rows"]
     assert (sum(row["received"] for row in kept), sum(row["dropped"] for row in kept)) == (FILES * LINES, FILES * 2)
 
 
@@ -53,10 +53,9 @@ def test_decisions_work_the_configuration_and_operators_are_described(console, f
     (decision,) = console.answer("decisions")["rows"]
     assert (decision["operator"], decision["before"], decision["after"]) == ("Reader", 1, 1)
     assert decision["sentence"].endswith("1 stays: the current number fits")
-    assert console.answer("work") == {"schema": "dagkit.console.work/1", "counts": {}, "rows": []}
-    for name in ("splits", "given-up"):
+    for name in ("splits", "given-up", "work", "rejected"):
         assert (console.answer(name)["rows"], console.answer(name)["next"]) == ([], None)
-    entries = {entry["key"]: entry for entry in console.answer("configuration")["entries"]}
+    entries = {entry["key"]: entry for entry in console.answer("keys?limit=500")["rows"]}
     memory = entries["dt.operator.Reader.attr.MEMORY_MB"]
     assert (memory["value"], memory["source"], memory["holds"]) == ("512", "command line", True)
     found = console.answer("operator?name=Splitter")
@@ -66,20 +65,20 @@ def test_decisions_work_the_configuration_and_operators_are_described(console, f
 
 def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console):
     found = console.answer("blocks?chain=Splitter&limit=2")
-    rows = found["rows"] + console.answer(f"blocks?chain=Splitter&before={found['next']}")["rows"]
+    rows = found["rows"] + console.answer(f"blocks?chain=Splitter&after={found['next']}")["rows"]
     assert [row["block"] for row in rows] == list(range(len(rows) - 1, -1, -1))
-    assert rows[-1]["content"]["event"]["kind"] == "Seed"
-    assert rows[0]["content"]["prevBlockHash"] == rows[1]["hash"]
+    assert rows[-1]["event"] == "Seed"
+    assert rows[0]["previous_hash"] == rows[1]["hash"]
 
 
 def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
     place = run_copying(tmp_path)
     with serve(place) as url:
         console = Served(url)
-        before = {chain["chain"]: chain["blocks"] for chain in console.answer("overview")["chains"]}
+        before = {chain["chain"]: chain["blocks"] for chain in console.answer("chains")["rows"]}
         (tmp_path / "in" / "more.txt").write_text("one more\n")
         again(tmp_path)
-        after = {chain["chain"]: chain["blocks"] for chain in console.answer("overview")["chains"]}
+        after = {chain["chain"]: chain["blocks"] for chain in console.answer("chains")["rows"]}
         assert {name: after[name] > before[name] for name in after} == {"Copying": True, "Splitter": True}
         assert console.answer("files")["rows"][-1]["path"].endswith("more.txt")
         assert console.answer("work")["rows"] == []
@@ -105,7 +104,7 @@ def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
         assert b" style=" not in drawn.body
 
 
-WRONG = {"windows?before=x": 400, "graph?view=none": 400, "windows/9999": 404, "windows/0": 404, "none": 404}
+WRONG = {"windows?after=x": 400, "graph?view=none": 400, "windows/9999": 404, "windows/0": 404, "none": 404}
 WRONG |= {"operator?name=None": 404, "blocks?chain=None": 404}
 
 
@@ -118,7 +117,7 @@ def test_a_wrong_request_is_refused_with_its_reason(console, name, status):
 def test_a_folder_without_a_launch_has_empty_answers(tmp_path, serve):
     with serve(tmp_path / "later") as url:
         console = Served(url)
-        assert console.answer("overview")["chains"] == []
+        assert console.answer("chains")["rows"] == []
         Ledger.create(tmp_path / "later")
         for name in ("windows", "items", "splits", "decisions", "files", "work", "given-up"):
             assert console.answer(name)["rows"] == []
@@ -178,7 +177,8 @@ def test_each_window_has_its_duration_and_each_launch_its_moment(tmp_path, serve
     with serve(place) as url:
         console = Served(url)
         rows, series = console.answer("windows")["rows"], console.answer("series")
-    assert [isinstance(row["seconds"], float) for row in rows] == [True] * len(rows)
+    for row in rows:
+        assert row["seconds"] == pytest.approx(row["slots_seconds"] + row["commit_seconds"], abs=0.002)
     first, second = sorted(set(series["launched"]))
     earlier = [at for at, launched in zip(series["at"], series["launched"], strict=True) if launched == first]
     assert first <= min(earlier) <= max(earlier) <= second <= series["at"][-1]
@@ -196,13 +196,15 @@ def test_a_window_that_completes_a_file_of_earlier_windows_has_the_length_of_the
 
 
 def test_the_configuration_has_the_properties_in_effect_with_what_set_them(console, finished):
-    found = {operator["operator"]: operator["values"] for operator in console.answer("configuration")["operators"]}
-    values = {name: {each["name"]: each for each in of} for name, of in found.items()}
+    values = {}
+    for row in console.answer("values?defaults=1&limit=500")["rows"]:
+        values.setdefault(row["operator"], {})[row["name"]] = row
     assert values["Splitter"]["blocks_threshold"]["origin"].startswith("code at tests/console/conftest.py:")
     file_path = values["Writer"]["file_path"]
     out = str(finished.parent / "out")
     assert (file_path["value"], file_path["origin"]) == (out, "dt.operator.Writer.prop.filePath")
-    assert values["Writer"]["max_length"] == {"name": "max_length", "value": None, "origin": "default"}
+    assert (values["Writer"]["max_length"]["value"], values["Writer"]["max_length"]["origin"]) == (None, "default")
+    assert "default" not in {row["origin"] for row in console.answer("values?limit=500")["rows"]}
     assert values["Reader"]["MEMORY_MB"]["value"] == 512
 
 
@@ -219,15 +221,16 @@ def test_rejected_records_are_counted_and_the_last_of_each_window_are_shown(tmp_
 
     launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "run")
     with serve(tmp_path / "run") as url:
-        status = Served(url).answer("overview")["status"]
-    (parse,) = [each for each in status["operators"] if each["name"] == "Parse"]
-    assert status["left_out"]["Parse"]["rejected"] == 8
-    first = parse["rejected_records"][0]
+        console = Served(url)
+        (parse,) = console.answer("operators?name=Parse")["rows"]
+        samples = console.answer("rejected")["rows"]
+    assert parse["rejected"] == 8
+    first = samples[0]
     assert (first["place"], first["record"]) == (
         f"{tmp_path}/a.txt, byte 8",
         "'x': invalid literal for int() with base 10: 'x'",
     )
-    assert len(parse["rejected_records"]) <= 10
+    assert ({row["operator"] for row in samples}, len(samples) <= 10) == ({"Parse"}, True)
 
 
 def test_the_error_that_ended_a_run_keeps_its_lines_and_its_help(tmp_path, serve):
@@ -238,5 +241,35 @@ def test_the_error_that_ended_a_run_keeps_its_lines_and_its_help(tmp_path, serve
         launch(failing, until="once", machine=Machine("reference"), path=tmp_path / "run")
     with serve(tmp_path / "run") as url:
         error = Served(url).answer("overview")["status"]["error"]
-    assert "\nTraceback (most recent call last):\n" in error["message"]
+    first, *rest = error["parts"]
+    assert first["text"].startswith("Divide failed in window 1")
+    (frame,) = [part for part in rest if part.get("is_authors")]
+    assert (frame["file"], frame["function"]) == (__file__, "<lambda>")
+    assert frame["code"][0].endswith("Map(lambda number: 1 // number))")
+    assert rest[-1] == {"text": "ZeroDivisionError: integer division or modulo by zero"}
     assert error["help"] == "fix Divide, or the record; the next launch runs the window again"
+
+
+def test_the_log_has_the_lines_of_a_level_newest_first(console, finished):
+    rows = console.answer("log?limit=500")["rows"]
+    assert (rows[0]["text"], [row["at"] for row in rows]) == (
+        "ended",
+        sorted((row["at"] for row in rows), reverse=True),
+    )
+    (committed,) = [row for row in rows if row["window"] == 1 and "read, " in row["text"]]
+    assert (committed["level"], committed["text"].startswith("90 B read")) == ("info", True)
+    assert console.answer("log?least=warning")["rows"] == []
+    assert {row["window"] for row in console.answer("log?like=window=1")["rows"]} == {1}
+
+
+def test_work_that_was_set_aside_is_retried_by_the_next_launch_only_where_control_is_allowed(finished, console, serve):
+    asked = "retry?source=%2Fa%20b.txt&operator=Reader&start=5&end="
+    assert console.request(f"/api/v1/{asked}", method="POST").status == 403
+    with serve(finished, allows_control=True) as url:
+        answer = Served(url).request(f"/api/v1/{asked}", method="POST")
+    assert answer.status == 202
+    path = finished / "requests" / f"{answer.document['request']}.json"
+    asks = json.loads(path.read_text())["asks"]
+    path.unlink()
+    wanted = {"ask": "retry", "names": ["/a b.txt"], "operator": "Reader", "start": 5, "end": None}
+    assert {name: asks.get(name) for name in wanted} == wanted

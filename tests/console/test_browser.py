@@ -9,14 +9,13 @@ from dagkit.compiler import compile_application
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Ledger
 from dagkit.render.folding import PARTS, READABLE
-from tests.console.conftest import FILES, serious_faults
+from tests.console.conftest import FILES, LINES, again, run_copying, serious_faults
 from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 
 VIEWS = ["overview", "graph", "windows", "windows/1", "ledger", "ledger/Copying", "files", "scaling", "splits", "work"]
-VIEWS += ["items", "configuration"]
-VIEWS += ["configuration"]
+VIEWS += ["items", "configuration", "log", "log/warning", "compare"]
 pytestmark = pytest.mark.slow
 
 
@@ -90,9 +89,18 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(console, open_page):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
 
 
-def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(serve, open_page, tmp_path):
+@pytest.mark.parametrize(("wide", "high"), [(390, 800), (1440, 900), (2560, 1200)])
+def test_a_graph_is_first_shown_whole(console, open_page, wide, high):
+    page = open_page(console.url, viewport={"width": wide, "height": high})
+    show(page, "graph")
+    fits = "(canvas) => canvas.scrollWidth <= canvas.clientWidth && canvas.scrollHeight <= canvas.clientHeight"
+    assert page.locator(".canvas").evaluate(fits)
+
+
+def test_a_graph_of_a_thousand_operators_is_folded_and_what_is_sought_is_opened(serve, open_page, tmp_path):
     store, layered = Ledger.create(str(tmp_path), durable=False).store, compile_application(samples.layered(40, 25))
     LaunchRecord.of(layered, layered.plan, "0", datetime.now(UTC)).write(store)
+    last = layered.plan.operators[-1].name
     with serve(tmp_path) as url:
         page = open_page(url)
         show(page, "graph")
@@ -101,6 +109,12 @@ def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(serve,
         page.locator(".canvas .box.module").first.press("Enter")
         page.get_by_role("button", name=re.compile("^Close ")).wait_for()
         assert PARTS < boxes.count() <= READABLE
+        page.get_by_role("combobox", name="Find an operator").fill(last)
+        page.get_by_role("combobox", name="Find an operator").press("Enter")
+        page.get_by_role("heading", name=last).wait_for()
+        focused = page.locator(":focus")
+        assert focused.get_attribute("data-name") == last
+        playwright.expect(focused).to_be_in_viewport()
         assert serious_faults(page) == []
 
 
@@ -108,3 +122,25 @@ def test_charts_have_a_gap_where_nothing_ran(console, open_page):
     page = open_page(console.url)
     apart = "async () => (await import('/static/charts.js')).apart([1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]])"
     assert page.evaluate(apart) == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
+
+
+def test_two_windows_and_two_launches_are_compared(serve, open_page, tmp_path):
+    place = run_copying(tmp_path)
+    (tmp_path / "in" / "more.txt").write_text("one more\n")
+    again(tmp_path)
+    with serve(place) as url:
+        page = open_page(url)
+        show(page, "windows/2")
+        page.get_by_role("link", name="Compare with the window before").click()
+        operators = page.get_by_role("row").filter(has_text="Kept")
+        playwright.expect(operators).to_contain_text(f"{LINES}")
+        playwright.expect(page.get_by_role("row").filter(has_text="Items handled").first).to_be_visible()
+        launches = page.get_by_role("region", name="Launches")
+        launches.get_by_role("link", name="Compare with the one before").click()
+        read = page.get_by_role("region", name="Figures").get_by_role("row").filter(has_text="Read")
+        before = sum(len(f"{file}-{line}\n") for file in range(FILES) for line in range(LINES))
+        after = len("one more\n")
+        playwright.expect(read.get_by_role("cell")).to_have_text(
+            ["Read", f"{before}", f"{after}", re.compile(rf"^.{before - after} \(.\d+ %\)$")]
+        )
+        assert serious_faults(page) == []

@@ -3,22 +3,12 @@
 import pytest
 
 from bench.console import grow
-from dagkit.console.run_folder import RunFolder
-from dagkit.console.window_answers import LOOKED_AT, POINTS, Series, overview, windows
-from dagkit.console.work_answers import splits
+from dagkit.console.tables import Asked
+from dagkit.console.window_answers import POINTS, Series, overview, table_of_all
 from dagkit.engine.record.history import block_of, stride, window_at
 from dagkit.ledger import Ledger
-from tests.console.conftest import run_copying
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def long(tmp_path_factory):
-    """A finished run, with more windows than one answer looks at."""
-    finished = run_copying(tmp_path_factory.mktemp("long"))
-    grow(Ledger.open(finished, durable=False).chain("Copying"), LOOKED_AT + POINTS)
-    return RunFolder(str(finished))
 
 
 def blocks_read(folder):
@@ -29,30 +19,20 @@ def blocks_read(folder):
 def test_what_the_page_shows_first_reads_few_blocks(long):
     before = blocks_read(long)
     overview(long, allows_control=False)
-    assert len(windows(long, None, 10)["rows"]) == 10
-    assert POINTS / 2 < len(Series(long).answer(None)["at"]) <= POINTS + 1
+    assert len(table_of_all(long).page(Asked(limit=10))["rows"]) == 10
+    assert POINTS / 2 < len(Series(long).answer()["at"]) <= POINTS + 1
     assert blocks_read(long) - before <= POINTS + 110
 
 
 def test_a_series_reads_only_what_is_new(long):
     series = Series(long)
-    known = series.answer(None)["window"]
+    known = series.answer()["window"]
     before = blocks_read(long)
     grow(Ledger.open(long.place, durable=False).chain("Copying"), 3)
-    again = series.answer(None)["window"]
+    again = series.answer()["window"]
     assert set(known[:-1]) <= set(again)
     assert again[-1] == known[-1] + 3
     assert blocks_read(long) - before < 10
-
-
-def test_a_page_of_rare_rows_looks_at_few_blocks_and_names_the_next_page(long):
-    before = blocks_read(long)
-    page = splits(long, None, 10)
-    assert page["rows"] == []
-    with long.windows() as chain:
-        assert page["next"] == chain.head.seq + 1 - LOOKED_AT
-    assert blocks_read(long) - before <= LOOKED_AT
-    assert splits(long, page["next"], 10)["next"] is None
 
 
 def test_a_window_is_found_with_few_reads(long):

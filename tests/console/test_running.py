@@ -1,11 +1,13 @@
 """The console of a running application: its page moves, and its button stops the run, with the token only."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from dagkit.engine.record.history import newest_checkpoint
 from dagkit.engine.record.status_file import read_status
 from dagkit.ledger import Ledger
 from tests.console.conftest import PAGE_MILLIS, Served, serious_faults
@@ -91,8 +93,43 @@ def test_the_page_of_a_killed_driver_says_that_it_has_no_answer_until_the_next_o
     process.kill()
     state.to_have_text("no answer")
     playwright.expect(page.locator("#beat")).to_contain_text("Last seen running")
+    health = playwright.expect(page.locator(".health"))
+    health.to_contain_text("the driver may have been killed")
+    health.not_to_contain_text("Keeping up")
     run("--console")
     state.to_have_text("running")
+
+
+def test_a_console_beside_the_run_names_a_killed_driver_and_the_window_after_which_the_next_launch_resumes(
+    run, open_page, serve, tmp_path
+):
+    process, _ = run("--console")
+    with serve(tmp_path / "run") as url:
+        page = open_page(url)
+        state = playwright.expect(page.locator("#state"))
+        state.to_have_text("running")
+        process.kill()
+        state.to_have_text("killed")
+        last = newest_checkpoint(Ledger.open(tmp_path / "run")).window
+        killed = playwright.expect(page.locator(".health .amiss"))
+        killed.to_contain_text(re.compile(rf"was killed at about \d+:\d\d:\d\d.*resumes after window {last:,},"))
+
+
+def test_the_log_grows_in_the_page_and_items_of_a_stream_are_shown(run, open_page):
+    _, console = run("--console")
+    page = open_page(console.url)
+    page.evaluate("location.hash = '#/log'")
+    newest = page.locator("tbody tr").first
+    playwright.expect(newest).to_contain_text("info")
+    playwright.expect(newest).not_to_have_text(newest.inner_text(), timeout=PAGE_MILLIS)
+    assert serious_faults(page) == []
+    page.evaluate("location.hash = '#/log/error'")
+    playwright.expect(page.locator(".listing p")).to_contain_text("The log has no such line")
+    page.evaluate("location.hash = '#/graph'")
+    page.locator(".canvas").get_by_role("button", name=re.compile("^Count")).press("Enter")
+    page.get_by_role("button", name="Show items").click()
+    playwright.expect(page.locator(".tap td.path").first).to_have_text(re.compile(r"^\d+$"))
+    assert serious_faults(page) == []
 
 
 def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_path):

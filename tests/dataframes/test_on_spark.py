@@ -57,6 +57,7 @@ class Query:
         return sorted(row.value for row in self.spark.read.parquet(str(self.home / "out")).collect())
 
 
+@pytest.mark.trial
 def test_a_query_reads_each_line_once_over_several_runs(session, tmp_path):
     query = Query(session, tmp_path)
     for number in range(5):

@@ -9,7 +9,7 @@ import fastavro
 import pytest
 
 from dagkit import InputPort, OutputPort, SplittableOperator
-from dagkit.ranges import OffsetRange, OffsetRangeTracker, RestrictionTracker
+from dagkit.ranges import OffsetRange, OffsetRangeTracker, RestrictionTracker, WorkUnclaimed
 from dagkit.testing import Alone, check_every_split_of
 
 
@@ -122,3 +122,21 @@ def test_read_fn_reads_each_record_once_however_it_is_split(tmp_path):
     read.work(str(path))
     assert read.sent() == rows
     check_every_split_of(ReadFn(), str(path))
+
+
+class EndsWithItsBlocks(CountFn):
+    """Returns when there are no more records, as the reader in the document does."""
+
+    kind = "documents.ends-with-its-blocks/1"
+
+    def process(self, element, tracker):
+        for number in range(0, element[1], 2):
+            if not tracker.try_claim(number):
+                return
+            yield element[0], number
+
+
+def test_the_failure_of_a_function_that_returns_before_the_end_of_its_range_says_to_claim_the_end():
+    with pytest.raises(WorkUnclaimed, match=r"\[3, 4\) was never claimed") as raised:
+        Alone(EndsWithItsBlocks()).work(("x", 4))
+    assert "also the end, tracker.current_restriction().stop, once there are no more records" in raised.value.help

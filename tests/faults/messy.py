@@ -646,6 +646,8 @@ def files(draw: st.DrawFn, way: Way) -> Files:
         is_damaged=st.integers(0, 4).map(lambda n: n == 0),
         changes=st.lists(change, min_size=1, max_size=3).map(tuple),
     )
+    block_size = draw(st.sampled_from((1, 7, 20, 64, 1000)))
+    most_blocks = st.sampled_from((max(2, 40 // block_size), 1000))  # so that a window takes some bytes
     return Files(
         way=way,
         form=form,
@@ -653,8 +655,8 @@ def files(draw: st.DrawFn, way: Way) -> Files:
         encoding=encoding,
         line_end=draw(st.sampled_from(("\n", "\r\n"))),
         keep_returns=draw(st.booleans()),
-        block_size=draw(st.sampled_from((1, 7, 20, 64, 1000))),
-        most_blocks=draw(st.sampled_from((2, 1000))),
+        block_size=block_size,
+        most_blocks=draw(most_blocks),
         chunk_size=draw(st.sampled_from((1, 16, 1000))),
         by_block=draw(st.booleans()),
         launches=draw(launches),

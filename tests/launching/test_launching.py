@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from pydantic import PrivateAttr
 
-from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
+from dagkit import Config, Context, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import newest_checkpoint
 from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
 from dagkit.engine.record.status_file import read_status
 from dagkit.errors import DagkitError, RunFailure
@@ -26,7 +28,7 @@ from dagkit.ground.clock import SystemClock
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
-from dagkit_operators import Items, PartWriter, SumByKey
+from dagkit_operators import Items, Map, PartWriter, SumByKey
 from tests.launching.cast import LAST, Numbers, summed, summing
 from tests.patience import within
 from tests.processes import next_line, run_program
@@ -454,3 +456,74 @@ def test_an_operator_that_exits_fails_the_launch(at):
 
     with pytest.raises(OperatorFailed, match="Exits failed in window 1, slot 0: SystemExit: 0"):
         launch(draw, until="once", machine=REFERENCE)
+
+
+class FindsAndExits(InputOperator):
+    """Ends its process in one of its callbacks, after it has sent an item."""
+
+    kind = "test.finds-and-exits/1"
+    output = OutputPort[int]()
+    at: str = "emit_tuples"
+    in_background: bool = False
+    _context: Context | None = PrivateAttr(default=None)
+
+    def setup(self, context: Context) -> None:
+        self._context = context
+        self._exit("setup")
+
+    def emit_tuples(self) -> None:
+        self.output.emit(1)
+        if self.in_background:
+            self._context.in_background(lambda: self._exit("background")).result()
+        self._exit("emit_tuples")
+        raise Shutdown
+
+    def end_window(self) -> None:
+        self._exit("end_window")
+
+    def teardown(self) -> None:
+        sys.exit(5)
+
+    def _exit(self, callback: str) -> None:
+        if callback == self.at:
+            sys.exit(4)
+
+
+@pytest.mark.parametrize("at", ["setup", "emit_tuples", "background", "end_window"])
+def test_an_input_operator_that_exits_fails_the_launch_and_nothing_of_its_window_is_committed(at, tmp_path):
+    def draw(dag: Dag, conf: Config) -> None:
+        finds = dag.add_operator("Finds", FindsAndExits(at=at, in_background=at == "background"))
+        (
+            finds
+            >> dag.add_operator("Lines", Map(str))
+            >> dag.add_operator("Write", PartWriter(file_path=tmp_path / "out"))
+        )
+
+    with pytest.raises(OperatorFailed, match="Finds failed in window 1, on the driver: SystemExit: 4"):
+        launch(draw, until="once", machine=REFERENCE, path=tmp_path / "app", durable=False)
+    assert list((tmp_path / "out").iterdir()) == []
+    assert newest_checkpoint(Ledger.open(tmp_path / "app")).window == 0
+
+
+def test_a_second_signal_ends_the_process_although_code_of_an_operator_runs(tmp_path):
+    program = """
+import os, signal
+from dagkit import InputOperator, OutputPort
+from dagkit.launching import Machine, launch
+from dagkit_operators import Map
+
+class Finds(InputOperator):
+    output = OutputPort[int]()
+
+    def emit_tuples(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+def draw(dag, conf):
+    dag.add_operator("Finds", Finds()) >> dag.add_operator("Map", Map(str))
+
+launch(draw, machine=Machine("reference"))
+"""
+    command = [sys.executable, "-c", program]
+    ended = run_program(command, env=ENVIRONMENT, cwd=tmp_path, check=False, seconds=50)
+    assert ended.returncode == 128 + signal.SIGTERM

@@ -29,7 +29,7 @@ from dagkit.engine.files.entries import serve_outputs
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging
 from dagkit.engine.program.entrances import code_of, noting_item, operator_of
-from dagkit.engine.program.failures import WindowAbandoned, failure_of, spot_of
+from dagkit.engine.program.failures import Interrupted, WindowAbandoned, failure_of, spot_of
 from dagkit.engine.program.lower import keying_of, numbered, program_of
 from dagkit.engine.program.masking import masked_output
 from dagkit.engine.program.operator_output import captured
@@ -178,7 +178,7 @@ class _Window:
             task = self.task
             with captured(masked_output(task.launch.log, self.program, task.window_id, names, takes_records=False)):
                 self._run(self.fused.graph.by_name[name], index, partition)
-        except WindowAbandoned:
+        except (WindowAbandoned, Interrupted):
             partition.abandon(self.task.window_id)
             raise
         except SystemExit as error:

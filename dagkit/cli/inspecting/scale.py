@@ -7,11 +7,12 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.conf.grammar.names import snake
+from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import SetCount
 from dagkit.engine.record.backlogs import Recorded, ScalingDecision, backlog_millis, decisions, recorded
 from dagkit.ground.amounts import counted

@@ -6,8 +6,9 @@ from pathlib import Path
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.operating.run_views import document, seen_in
+from dagkit.cli.operating.run_views import document
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.record.history import seen_in
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.engine.run.restart_mark import MADE_BESIDE, unfinished_restart
 from dagkit.errors import printable

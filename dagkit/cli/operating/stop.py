@@ -4,10 +4,11 @@ import time
 
 import rich_click as click
 
-from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import NotRunning, StopRun
 
 _PAUSE_SECONDS = 0.1

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import rich_click as click
 
-from dagkit.cli.application.asking import answered
 from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
 from dagkit.ground.clock import patient

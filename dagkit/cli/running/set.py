@@ -2,10 +2,11 @@
 
 import rich_click as click
 
-from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
+from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import Refused, SetValue
 from dagkit.errors import ApplicationFaults, ChangeRefused
 

@@ -1,12 +1,13 @@
 """Laws of files: an application must not read its own output, nor lines twice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dagkit.api.files import FileFinder, KnownItems, SendsGrownFiles, example_files
 from dagkit.api.work import SplittableOperator
 from dagkit.errors import Diagnostic, Severity, printable
 from dagkit.graph import Graph, Node
-from dagkit.ground.urls import without_links
+from dagkit.ground.urls import is_url, without_links
 from dagkit.schema import is_known
 
 
@@ -32,6 +33,17 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
                 f"let {writer.name} write to a folder outside of the input, or exclude its files by a pattern",
                 writer.where,
             )
+
+
+def written_by(graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """The folders of this machine into which operators write, without links, with examples of the names of files."""
+    found: dict[str, tuple[str, ...]] = {}
+    for node in graph.nodes:
+        for folder, paths in example_files(node.operator).items():
+            if not is_url(folder):
+                names = (path.removeprefix(folder).lstrip("/") for path in paths)
+                found[without_links(folder)] = (*found.get(without_links(folder), ()), *names)
+    return found
 
 
 def files_that_are_followed_are_sent_once(graph: Graph) -> Iterator[Diagnostic]:
@@ -100,11 +112,18 @@ def _receivers_of_files(graph: Graph, node: Node) -> list[Node]:
 
 def items_into(graph: Graph, node: Node) -> list[object]:
     """The items that an operator gets and that are known before the application runs."""
-    sources = [
-        graph.by_name[end.node].operator
-        for _, stream in graph.connected_inputs(node.name)
-        for end in (stream.source, *stream.further_sources)
-        if end is not None
-    ]
-    healthy = [source for source in sources if not source.faults]
-    return [item for source in healthy if isinstance(source, KnownItems) for item in source.known_items()]
+    return [item for source in _senders(graph, node) if isinstance(source, KnownItems) for item in source.known_items()]
+
+
+def all_items_into(graph: Graph, node: Node) -> tuple[object, ...] | None:
+    """The items that an operator gets, if all of them are known before the application runs; else None."""
+    senders = _senders(graph, node)
+    are_known = bool(senders) and all(isinstance(sender, KnownItems) for sender in senders)
+    return tuple(items_into(graph, node)) if are_known else None
+
+
+def _senders(graph: Graph, node: Node) -> list[Any]:
+    """The operators without faults that send to an operator."""
+    ends = (end for _, stream in graph.connected_inputs(node.name) for end in (stream.source, *stream.further_sources))
+    senders = [graph.by_name[end.node].operator for end in ends if end is not None]
+    return [sender for sender in senders if not sender.faults]

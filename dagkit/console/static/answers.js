@@ -1,24 +1,24 @@
 // Requests to the server that sent this page.
 
 export async function ask(name, parameters = {}) {
-  const query = new URLSearchParams();
-  for (const [key, value] of Object.entries(parameters)) {
-    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") query.append(key, one);
-  }
-  const response = await fetch(`/api/v1/${name}${query.size ? `?${query}` : ""}`, { credentials: "same-origin" });
+  const response = await fetch(address(name, parameters), { credentials: "same-origin" });
   if (!response.ok) throw new Error(await problem(response));
   return name.endsWith(".svg") ? response.text() : response.json();
 }
 
-export async function command(name, body) {
-  const response = await fetch(`/api/v1/${name}`, {
-    method: "POST",
-    credentials: "same-origin",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
+// Requests that leave something for the driver.
+export async function command(name, parameters = {}) {
+  const response = await fetch(address(name, parameters), { method: "POST", credentials: "same-origin" });
   if (!response.ok) throw new Error(await problem(response));
   return response.json();
+}
+
+function address(name, parameters) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(parameters)) {
+    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") query.append(key, one);
+  }
+  return `/api/v1/${name}${query.size ? `?${query}` : ""}`;
 }
 
 async function problem(response) {
@@ -35,7 +35,7 @@ const LEAST_MILLIS = 5000, MOST_MILLIS = 30000, SHARE = 100;
 
 // Answers that are renewed while a run goes on: the next one is due after five seconds, or, up to half a minute, a hundred
 // times as long as the last one took, so that an open page costs the driver about a hundredth of a core.
-export function pauses() {
+export function pauses(least = LEAST_MILLIS) {
   let due = 0;
   return {
     isDue: () => performance.now() >= due,
@@ -46,7 +46,7 @@ export function pauses() {
         return await answer();
       } finally {
         const ended = performance.now();
-        due = ended + Math.min(MOST_MILLIS, Math.max(LEAST_MILLIS, SHARE * (ended - began)));
+        due = ended + Math.min(MOST_MILLIS, Math.max(least, SHARE * (ended - began)));
       }
     },
   };

@@ -11,12 +11,18 @@ export function h(name, attributes = {}, ...children) {
   return element;
 }
 
-// A table. A column is [title, cell, kind]; `cell` makes text or an element of a row. A column of the kind "rare" is
-// left out if no row has a value.
-export function table(caption, all, rows, nothing = "Nothing yet.") {
+// A table. A column is [title, cell, kind, name]; `cell` makes text or an element of a row. A column of the kind "rare"
+// is left out if no row has a value. With `order`, the heads of columns that have a name sort: down first if numbers.
+export function table(caption, all, rows, nothing = "Nothing yet.", order = null) {
   if (!rows.length) return h("p", { class: "quiet" }, nothing);
   const columns = all.filter(([, cell, kind]) => !kind?.includes("rare") || rows.some((row) => cell(row) ?? false));
-  const heads = columns.map(([title, , kind]) => h("th", { scope: "col", class: kind?.includes("number") ? "number" : null }, title));
+  const heads = columns.map(([title, , kind, name]) => {
+    const isSorted = order && name && order.sort.replace("-", "") === name, isDown = order?.sort.startsWith("-");
+    const first = kind?.includes("number") ? `-${name}` : name, other = first === name ? `-${name}` : name;
+    const next = !isSorted ? first : order?.sort === first ? other : "";
+    const head = order && name ? button([title, h("span", { "aria-hidden": "true" }, isSorted ? (isDown ? "↓" : "↑") : "")], () => order.by(next)) : title;
+    return h("th", { scope: "col", class: kind?.includes("number") ? "number" : null, "aria-sort": isSorted ? (isDown ? "descending" : "ascending") : null }, head);
+  });
   const body = rows.map((row) =>
     h("tr", { class: row.first ? "first" : null }, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))
   );
@@ -36,5 +42,5 @@ export function figures(pairs) {
 }
 
 export function button(text, act, attributes = {}) {
-  return h("button", { type: "button", onclick: act, ...attributes }, text);
+  return h("button", { type: "button", onclick: act, ...attributes }, ...[text].flat());
 }

@@ -26,13 +26,6 @@ export const skew = (operator) => (operator.skew === null ? null : `${operator.s
 // Positions of an operator in their unit, and sums of positions by their unit.
 export const amount = (number, unit) => (unit === "byte" ? bytes(number) : counted(Math.round(number), unit));
 export const amounts = (sums) => Object.entries(sums ?? {}).map(([unit, number]) => amount(number, unit)).join(" and ") || bytes(0);
-export const waiting = (operator) => operator.pending.reduce((sum, one) => sum + one.positions, 0);
-
-export function byUnit(operators, pick) {
-  const sums = {};
-  for (const each of operators) if (pick(each)) sums[each.unit] = (sums[each.unit] ?? 0) + pick(each);
-  return sums;
-}
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return null;
@@ -55,3 +48,9 @@ export function moment(text) {
   const at = new Date(text);
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time(text)}`;
 }
+
+// To the thousandth of a second.
+export const instant = (text) => (text ? `${lately(text)}.${String(new Date(text).getMilliseconds()).padStart(3, "0")}` : null);
+
+// A moment of today by its time only.
+export const lately = (text) => (new Date(text).toDateString() === new Date().toDateString() ? time(text) : moment(text));

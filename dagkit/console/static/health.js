@@ -1,36 +1,42 @@
 // Whether the run is healthy and keeps up, what is wrong, and since when: sentences, the worst first.
 
 import { h, section } from "./dom.js";
-import { amount, amounts, byUnit, count, counted, duration, percent, time } from "./format.js";
-import { isLive } from "./view_graph.js";
+import { amount, amounts, count, counted, duration, lately, percent, time } from "./format.js";
+import { isLive } from "./operators.js";
 
 const KINDS = ["amiss", "warn", "fine"];
 const MARKS = { amiss: "✕", warn: "!", fine: "✓" };
 const SPREAD = 0.2;
-const SLOW_SECONDS = 60; // an element that takes longer than this is named
+const SLOW_SECONDS = 60; // an element that takes longer than this is named,
+const LONG = 3; // and a window that also takes so many times as long as it was to last
 
-export function health(status) {
+export function health({ status, isLost, overview }) {
   if (!status) return [];
-  const sentences = [...ended(status), ...troubles(status), ...(isLive(status) ? keepsUp(status) : [])];
+  const now = isLost ? unknown(status, overview.path) : isLive(status) ? keepsUp(status) : ended(status);
+  const sentences = [...now, ...troubles(status)];
   if (!sentences.length) return [];
   sentences.sort(([first], [second]) => KINDS.indexOf(first) - KINDS.indexOf(second));
   return [section("Health", h("ul", { class: "health" }, sentences.map(([kind, ...sentence]) =>
     h("li", { class: kind }, h("span", { "aria-hidden": "true", class: "mark" }, MARKS[kind]), h("span", {}, ...sentence)))))];
 }
 
+// A console that its driver serves ends with it, also if the driver is killed.
+const unknown = (status, path) => [["amiss", `No answer since ${time(status.at)}: the driver may have been killed. To see what became of the run: `,
+  h("code", {}, `dagkit status ${path}`)]];
+
 function ended(status) {
   const next = status.window ? `resumes after window ${count(status.window)}` : "begins again";
   switch (status.state) {
     case "killed":
-      return [["amiss", `The driver was killed; its last sign of life is of ${time(status.at)}. The next launch ${next}, and no record is lost.`]];
+      return [["amiss", `The driver was killed at about ${lately(status.at)}. The next launch ${next}, and no record is lost.`]];
     case "silent":
-      return [["amiss", `The driver on ${status.driver.host} has been silent since ${time(status.at)}: it may be cut off, and still run.`]];
+      return [["amiss", `The driver on ${status.driver.host} has been silent since ${lately(status.at)}: it may be cut off, and still run.`]];
     case "failed":
-      return [["amiss", `The run ended with an error at ${time(status.error?.at ?? status.at)}. The next launch ${next}, and no record is lost.`]];
+      return [["amiss", `The run ended with an error at ${lately(status.error?.at ?? status.at)}. The next launch ${next}, and no record is lost.`]];
     case "stopped":
       return [status.pending_elements
-        ? ["warn", `Stopped at ${time(status.at)}; ${counted(status.pending_elements, "element")} wait for the next launch.`]
-        : ["fine", `Stopped at ${time(status.at)}, with nothing left to do.`]];
+        ? ["warn", `Stopped at ${lately(status.at)}; ${counted(status.pending_elements, "element")} wait for the next launch.`]
+        : ["fine", `Stopped at ${lately(status.at)}, with nothing left to do.`]];
     default:
       return [];
   }
@@ -45,7 +51,7 @@ function troubles(status) {
   }
   for (const [name, counts] of Object.entries(status.left_out ?? {})) {
     const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
-    sentences.push(["warn", `${name}: ${parts.join(", ")}.`]);
+    sentences.push(["warn", `${name}: ${parts.join(", ")}. `, ...(counts.rejected ? [h("a", { href: "#/work" }, "The last records")] : [])]);
   }
   for (const [name, counts] of Object.entries(status.read_again ?? {})) {
     const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
@@ -59,7 +65,7 @@ function keepsUp(status) {
   if (status.state === "starting") return [["fine", `Starting: ${status.step}`]];
   const taken = (pick) => status.in_flight.flatMap((window) => Object.entries(window[pick] ?? {}));
   const sums = (pairs) => pairs.reduce((all, [unit, number]) => ({ ...all, [unit]: (all[unit] ?? 0) + number }), {});
-  const read = Object.entries(byUnit(status.operators, (each) => each.positions));
+  const read = Object.entries(status.read);
   const done = sums([...read, ...taken("done")]);
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
@@ -78,5 +84,7 @@ function keepsUp(status) {
     ` ${percent(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
   const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);
   if (slow) sentences.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${percent(slow[0].fraction)} done`}.`]);
+  const [window] = status.in_flight, ran = window ? (new Date(status.at) - new Date(window.since)) / 1000 : 0;
+  if (ran > SLOW_SECONDS && ran * 1000 > LONG * (window.lasts_millis ?? Infinity)) sentences.push(["warn", `Window ${count(window.window)} has run for ${duration(ran)}.`]);
   return sentences;
 }

@@ -3,20 +3,22 @@
 import { ask, command } from "./answers.js";
 import { button, h } from "./dom.js";
 import { duration, time } from "./format.js";
+import { isLive } from "./operators.js";
+import { compare } from "./view_compare.js";
 import { configuration } from "./view_configuration.js";
 import { files } from "./view_files.js";
-import { graph, isLive } from "./view_graph.js";
+import { graph } from "./view_graph.js";
+import { log } from "./view_log.js";
 import { overview } from "./view_overview.js";
 import { decisions, items, splits, work } from "./view_work.js";
 import { chains, windows } from "./view_windows.js";
 
-const VIEWS = [overview, graph, windows, chains, files, decisions, splits, work, items, configuration];
+const VIEWS = [overview, graph, windows, log, work, items, files, decisions, splits, compare, configuration, chains];
 const found = (id) => document.getElementById(id);
 
 // What all views share: the last overview, and the last status of a run, which changes while it runs.
-const run = { overview: null, status: null };
+const run = { overview: null, status: null, isLost: false };
 let shown = null;
-let isCutOff = false;
 
 function start() {
   if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the address has the token
@@ -25,9 +27,9 @@ function start() {
   refresh().then(() => open(false)).then(listen);
 }
 
-// `#/windows/12` opens the view "windows" with the rest "12".
+// `#/windows/12` opens the view "windows" with the rest "12". What is asked of tables stands after `?`.
 async function open(moved) {
-  const [id, ...rest] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
+  const [id, ...rest] = location.hash.replace(/^#\//, "").split("?")[0].split("/").map(decodeURIComponent);
   const view = VIEWS.find((each) => each.id === id) ?? VIEWS[0];
   for (const link of found("views").querySelectorAll("a")) {
     if (link.getAttribute("href") === `#/${view.id}`) link.setAttribute("aria-current", "page");
@@ -35,14 +37,16 @@ async function open(moved) {
   }
   document.title = `${view.title} · ${run.overview?.application ?? "dagkit"}`;
   shown?.leave?.();
-  const main = h("div", { class: `view ${view.id}` });
-  found("main").replaceChildren(main);
+  const main = h("div", { class: `view ${view.id}` }), reading = h("p", { class: "quiet reading", role: "status" }, "Reading…");
+  found("main").replaceChildren(main, reading);
   if (moved) found("main").focus({ preventScroll: true });
   try {
     shown = await view.open(main, run, rest.join("/"));
   } catch (error) {
     shown = null;
     main.append(h("p", { class: "fault", role: "alert" }, error.message));
+  } finally {
+    reading.remove();
   }
 }
 
@@ -70,31 +74,28 @@ function listen() {
 }
 
 function cutOff(isSo) {
-  isCutOff = isSo;
-  if (run.overview) head();
+  run.isLost = isSo && isLive(run.status); // a driver that serves its own console takes it along when it is killed
+  if (!run.overview) return;
+  head();
+  shown?.update?.(run);
 }
 
 function head() {
   const { overview: known, status } = run;
   found("application").textContent = known.application || "no launch yet";
   const about = isLive(status);
-  const isLost = isCutOff && about; // a driver that serves its own console takes it along when it is killed
+  const { isLost } = run;
   const state = isLost ? "no answer" : status?.state ?? "";
   const chip = found("state");
   if (chip.textContent !== state) chip.textContent = state; // a screen reader announces changes only
   chip.className = `state ${isLost ? "lost" : state}`;
-  found("beat").replaceChildren(...(isLost ? lost(known, status) : [about ? progress(status) : ""]));
+  found("beat").textContent = isLost ? `Last seen ${status.state} at ${time(status.at)}. The console tries again.` : about ? progress(status) : "";
   const wanted = known.allows_control && about && !isLost;
   if (wanted && !found("stop")) found("control").append(stopper());
   if (!wanted) found("control").replaceChildren();
 }
 
 const progress = (status) => `${status.step || `window ${status.in_flight[0]?.window ?? status.window}`} · ${duration((new Date(status.at) - new Date(status.since)) / 1000)}`;
-
-function lost(known, status) {
-  return [`Last seen ${status.state} at ${time(status.at)}. The console tries again; to see what became of the run: `,
-    h("code", {}, `dagkit status ${known.path}`)];
-}
 
 function stopper() {
   const stop = button("Stop", async () => {
@@ -106,7 +107,7 @@ function stopper() {
     }
     stop.disabled = true;
     try {
-      await command("stop", {});
+      await command("stop");
       stop.textContent = "Stopping";
     } catch (error) {
       stop.disabled = false;

@@ -3,32 +3,20 @@
 import { ask } from "./answers.js";
 import { h, section, table } from "./dom.js";
 import { bytes, count, moment } from "./format.js";
-import { paged } from "./paging.js";
+import { listing } from "./listing.js";
 
 export const files = { id: "files", title: "Files", open };
 
-async function open(main, run, path) {
-  if (path) return explain(main, path);
-  const list = h("div", {});
-  const field = h("input", { id: "like", type: "search", autocomplete: "off" });
-  const search = (event) => {
-    event?.preventDefault();
-    list.replaceChildren();
-    return paged(list, "Input files", "files", filesTable, { like: field.value }, "after");
-  };
-  main.append(h("form", { class: "search", role: "search", onsubmit: search }, h("label", { for: "like" }, "Path contains"), field, h("button", { type: "submit" }, "Search")), list);
-  await search();
-  return {};
+function open(main, run, path) {
+  return path ? explain(main, path) : listing(main, "Input files", "files", COLUMNS, { nothing: "The ledger names no file.", follows: false });
 }
 
-function filesTable(rows) {
-  return table("Input files", [
-    ["File", (row) => h("a", { href: `#/files/${encodeURIComponent(row.path)}` }, row.path), "path"],
-    ["State", (row) => row.state],
-    ["Found by", (row) => row.finder],
-    ["Reason", (row) => row.reason, "rare"],
-  ], rows, "The ledger names no such file.");
-}
+const COLUMNS = [
+  ["File", (row) => h("a", { href: `#/files/${encodeURIComponent(row.path)}` }, row.path), "path", "path"],
+  ["State", (row) => row.state, "", "state"],
+  ["Found by", (row) => row.finder, "", "finder"],
+  ["Reason", (row) => row.reason || null, "rare", "reason"],
+];
 
 async function explain(main, path) {
   main.append(h("p", {}, h("a", { href: "#/files" }, "All files")), h("h2", { class: "path" }, path));

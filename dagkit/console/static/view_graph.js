@@ -1,22 +1,29 @@
 // The graph, drawn by the server; live figures are written on it.
 
-import { ask } from "./answers.js";
+import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
-import { amount, amounts, count, duration, percent, rate, skew, waiting } from "./format.js";
+import { isLive, operators } from "./operators.js";
+import { tap } from "./tap.js";
+import { amount, amounts, count, duration, percent, rate, skew } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
 
-export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
-
-const LEGIBLE = 0.6; // a picture is first shown whole, unless it would be smaller than this
+const LEGIBLE = 0.35, LARGEST = 1.4; // a picture is first shown whole, unless it would be smaller than this
+const READABLE = 0.7, FOUND = 12;
 const SVG = "http://www.w3.org/2000/svg";
 
-async function open(main, run) {
-  const state = { view: "logical", opened: new Set(), zoom: "first" };
+async function open(main, run, wanted) {
+  const state = { view: "logical", opened: new Set(), zoom: "first", scale: 1 };
   const bar = h("div", { class: "bar", role: "toolbar", "aria-label": "Graph" });
   const canvas = h("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Graph" }, h("p", { class: "quiet wait" }, "Drawing…"));
-  const about = h("div", { "aria-live": "polite" });
-  main.append(bar, canvas, about);
+  const about = h("div", { class: "about", "aria-live": "polite" });
+  const names = h("datalist", { id: "names" });
+  const field = h("input", { type: "search", list: "names", "aria-label": "Find an operator", placeholder: "Find an operator", autocomplete: "off" });
+  const search = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); void find(); } }, field, names);
+  field.addEventListener("input", (event) => void (event.inputType ? suggest() : find())); // a choice from the list has no type
+  const below = h("div", {});
+  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about), below);
+  const turn = pauses(1000);
   let drawing = null, streams = [];
 
   async function draw() {
@@ -28,9 +35,52 @@ async function open(main, run) {
     drawing.setAttribute("aria-label", `${state.view} graph`);
     canvas.replaceChildren(drawing);
     for (const box of drawing.querySelectorAll(".box")) prepare(box);
+    for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
+      const stream = streams.find((each) => isNamed(each, label.dataset.stream));
+      if (stream?.tails[0]) label.addEventListener("click", () => void details(stream.tails[0].box, outputs(stream.tails[0].box)).then((parts) => about.replaceChildren(...parts)));
+    }
     size();
     tools();
-    annotate(drawing, streams, run.status);
+    await live();
+  }
+
+  // The figures of the operators that are drawn.
+  async function live() {
+    const names = [...drawing.querySelectorAll(".box:not(.module)")].map((box) => box.dataset.name);
+    const isShown = isLive(run.status) && names.length;
+    const found = isShown ? (await turn.take(() => ask("operators", { name: names, limit: 500 }))).rows : [];
+    annotate(drawing, streams, found);
+  }
+
+  const places = (like) => ask("places", { view: state.view, like, limit: FOUND });
+
+  async function suggest() {
+    const { rows } = await places(field.value);
+    names.replaceChildren(...rows.map((row) => h("option", { value: row.name }, row.about)));
+  }
+
+  // Open the frames around the operator, show it in the middle, and what is known of it.
+  async function find(wanted = field.value.trim()) {
+    if (!wanted) return;
+    const { rows } = await places(wanted);
+    const place = rows.find((row) => row.name === wanted) ?? rows[0];
+    field.setCustomValidity(place ? "" : "No operator has this name.");
+    field.reportValidity();
+    if (!place) return;
+    for (const frame of place.frames) state.opened.add(frame);
+    await draw();
+    if (state.scale < READABLE) { state.zoom = 0; size(); }
+    about.replaceChildren(...await details(place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
+    const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
+    box?.scrollIntoView({ block: "center", inline: "center" });
+    box?.focus({ preventScroll: true });
+  }
+
+  // The streams that leave an operator, if items can be shown.
+  function outputs(name) {
+    if (!isLive(run.status)) return [];
+    const found = streams.flatMap((stream) => stream.tails.filter((tail) => tail.box === name && tail.port).map((tail) => [`${name}.${tail.port}`, stream.stream]));
+    return [...new Map(found)];
   }
 
   function prepare(box) {
@@ -38,7 +88,7 @@ async function open(main, run) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, run).then((parts) => about.replaceChildren(...parts)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -58,14 +108,23 @@ async function open(main, run) {
 
   function size() {
     const [, , wide, high] = drawing.getAttribute("viewBox").split(" ").map(Number);
-    const fitting = Math.min(1, (canvas.clientWidth - 2) / wide);
+    const most = parseFloat(getComputedStyle(canvas).maxHeight);
+    const fitting = Math.min(LARGEST, (canvas.clientWidth - 2) / wide, (most - 2) / high);
     const scale = { first: Math.max(LEGIBLE, fitting), fit: fitting }[state.zoom] ?? 1.25 ** state.zoom;
+    state.scale = scale;
     drawing.setAttribute("width", wide * scale);
     drawing.setAttribute("height", high * scale);
   }
 
   await draw();
-  return { update: () => annotate(drawing, streams, run.status) };
+  if (wanted) await find(wanted);
+  const figures = run.status ? await operators(below, run) : null;
+  return {
+    update: () => {
+      if (turn.isDue()) void live().catch(() => {}); // the head says that there is no answer
+      figures?.update(run);
+    },
+  };
 }
 
 // The streams with the operators at their ends, and how many streams each of these has.
@@ -78,17 +137,17 @@ function streamsOf(picture) {
   return picture.wires.map((wire) => ({ ...wire, leaving: leaving[wire.tails[0]?.box], entering: entering[wire.heads[0]?.box] }));
 }
 
+const isNamed = (stream, name) => stream.stream === name || stream.stream.endsWith(`$${name}`);
+
 // Writes what flows and waits on the streams, how busy the operators are, and marks the busiest.
-function annotate(drawing, streams, status) {
+function annotate(drawing, streams, operators) {
   for (const old of drawing.querySelectorAll(".live")) old.remove();
-  if (!status || !isLive(status)) return;
-  const known = new Map(status.operators.map((each) => [each.name, each]));
-  const most = Math.max(0.05, ...status.operators.map((each) => each.busy));
+  const known = new Map(operators.map((each) => [each.name, each]));
   for (const box of drawing.querySelectorAll(".box")) {
     const each = known.get(box.dataset.name);
-    box.classList.toggle("busiest", each?.busy === most);
+    box.classList.toggle("busiest", each?.busiest ?? false);
     if (!each) continue;
-    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(waiting(each), each.unit)} wait`);
+    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(each.waiting ?? 0, each.unit)} wait`);
     const edge = box.querySelector("rect");
     const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
     if (each.busy >= 0.05) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
@@ -96,7 +155,7 @@ function annotate(drawing, streams, status) {
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
     const name = label.dataset.stream;
-    const stream = streams.find((each) => !written.has(each) && (each.stream === name || each.stream.endsWith(`$${name}`)));
+    const stream = streams.find((each) => !written.has(each) && isNamed(each, name));
     if (stream) written.add(stream), label.append(...flow(label, stream, known));
   }
 }
@@ -109,8 +168,7 @@ function flow(label, stream, known) {
   const flows = stream.leaving === 1 ? source?.sent_per_second : stream.entering === 1 ? sink?.received_per_second : null;
   const sums = {};
   for (const head of stream.heads)
-    for (const one of known.get(head.box)?.pending ?? [])
-      if (one.port === head.port && one.positions) sums[known.get(head.box).unit] = (sums[known.get(head.box).unit] ?? 0) + one.positions;
+    if (known.get(head.box)?.pending[head.port]) sums[known.get(head.box).unit] = (sums[known.get(head.box).unit] ?? 0) + known.get(head.box).pending[head.port];
   const queued = Object.keys(sums).length;
   const lines = [flows ? [rate(flows), "live"] : null, queued ? [`${amounts(sums)} wait`, "live queue"] : null].filter(Boolean);
   return lines.map(([text, kind], index) => word(text, x, y + 12 * (index + 1), "middle", kind));
@@ -133,12 +191,12 @@ function divided(each) {
   ], each.by_partition))];
 }
 
-async function details(name, run) {
-  const each = run.status?.operators.find((one) => one.name === name);
-  const planned = await ask("operator", { name }).catch(() => null); // unifiers are no operators
+async function details(name, outputs) {
+  const [planned, { rows: [each] }] = await Promise.all([ask("operator", { name }).catch(() => null), ask("operators", { name })]); // unifiers are no operators
   return [
     section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
     ...divided(each),
+    ...(outputs.length ? [section("Items that pass", ...outputs.map(([output, stream]) => tap(output, stream)))] : []),
     ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),
   ];
 }
@@ -151,7 +209,7 @@ function lately(each) {
     ["Sent", count(each.sent), rate(each.sent_per_second)],
     ["Busy", percent(each.busy), "of the time of its slots"],
     ["Skew", skew(each), each.skew === null ? null : "busiest partition / mean"],
-    ["Waiting", amount(waiting(each), each.unit), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
+    ["Waiting", amount(each.waiting ?? 0, each.unit), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
   ]);
 }
 

@@ -3,43 +3,45 @@
 import { ask, pauses } from "./answers.js";
 import { apart, chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
-import { amount, amounts, bytes, byUnit, count, counted, duration, moment, percent, rate, skew, time, waiting } from "./format.js";
+import { amount, amounts, bytes, count, counted, duration, moment, time } from "./format.js";
+import { failures } from "./failures.js";
 import { health } from "./health.js";
-import { isLive } from "./view_graph.js";
+import { isLive, operators as tableOfOperators } from "./operators.js";
+import { rowsOfLog } from "./view_log.js";
 import { rowsOfWindows } from "./view_windows.js";
 
+const WARNINGS = 5;
 const UNSENT = { rejected: "Rejected", records_dropped: "Dropped" };
 
 export const overview = { id: "overview", title: "Overview", open };
 
-async function open(main, run) {
-  const summary = h("div", {}), live = h("div", {}), charts = h("div", { class: "charts" }), windows = h("div", {});
-  main.append(summary, charts, live, windows);
+function open(main, run) {
+  const summary = h("div", {}), charts = h("div", { class: "charts" }), place = h("div", {}), windows = h("div", {});
+  main.append(summary, charts, h("div", { class: "pair" }, place, windows));
   const turn = pauses();
-  let last = -1;
+  let last = -1, operators = null;
 
   async function update() {
-    if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run.status), ...failures(run.status), summed(run));
-    if (run.status) renew(live, operators(run.status));
+    if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run), ...failures(run), summed(run));
+    if (run.status && !operators) operators = tableOfOperators(place, run);
+    void operators?.then((table) => table.update(run), () => { place.replaceChildren(); operators = null; }); // it is tried again
     const window = run.status?.window ?? 0;
     if (window === last || !turn.isDue()) return;
     const first = last < 0;
     last = window;
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
-    const [series, page] = await turn.take(() => Promise.all([ask("series"), recent]));
+    const [series, page, log] = await turn.take(() => Promise.all([ask("series"), recent, ask("log", { least: "warning", limit: WARNINGS })]));
     charts.replaceChildren(...drawn(series, run.status));
-    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
+    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)),
+      ...(log.rows.length ? [section("Last warnings", rowsOfLog(log.rows), h("p", {}, h("a", { href: "#/log/warning" }, "All warnings")))] : []));
   }
-  await update();
-  return { update: () => void update().catch(() => { last = -1; }) }; // the head says that there is no answer
-}
-
-// Renew the table in a section, so that the section keeps the focus.
-function renew(place, fresh) {
-  const table = place.querySelector("table"), renewed = fresh.querySelector("table");
-  if (table && renewed) table.replaceWith(renewed);
-  else place.replaceChildren(fresh);
+  const renew = () => void update().catch((error) => {
+    last = -1;
+    if (!run.isLost) charts.replaceChildren(h("p", { class: "fault", role: "alert" }, error.message));
+  });
+  renew();
+  return { update: renew };
 }
 
 function summed({ overview: known, status }) {
@@ -58,8 +60,8 @@ function summed({ overview: known, status }) {
   const windows = ["Last window", status.window ? count(status.window) : null, time(status.committed_at)];
   const running = status.in_flight.map((each) => ["In progress", `window ${count(each.window)}`,
     `${counted(each.elements, "element")}, for ${duration((new Date(status.at) - new Date(each.since)) / 1000)}`]);
-  const pending = ["Waiting", amounts(byUnit(status.operators, waiting)), counted(status.pending_elements, "element")];
-  const read = amounts(byUnit(status.operators, (each) => each.positions));
+  const pending = ["Waiting", amounts(Object.keys(status.pending).length ? status.pending : status.queued), counted(status.pending_elements, "element")];
+  const read = amounts(status.read);
   const complete = `${counted(totals.files, "file")} completed`;
   const written = ["Written", bytes(totals.written), totals.files ? `${complete}, ${bytes(totals.completed)}` : complete];
   const left = Object.entries(status.left_out ?? {}).flatMap(([name, counts]) =>
@@ -87,51 +89,9 @@ function summed({ overview: known, status }) {
   ]));
 }
 
-export function failures(status) {
-  const error = status?.error;
-  if (!error) return [];
-  const where = [error.operator, error.window && `window ${error.window}`, error.code].filter(Boolean).join(" · ");
-  return [section("Last error", h("div", { class: "fault" },
-    h("pre", {}, error.message),
-    error.help ? h("p", {}, `help: ${error.help}`) : null,
-    h("p", { class: "quiet" }, `${moment(error.at)} · ${where} · ${error.again ? "the window ran again" : "the run ended"}`)))];
-}
-
-function operators(status) {
-  const busiest = Math.max(...status.operators.map((each) => each.busy), 0);
-  const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "busy" }), percent(share));
-  const live = isLive(status);
-  const marked = (each) => live && each.busy === busiest && busiest > 0.05;
-  const flow = live ? rate : count;
-  return section("Operators", table("Operators", [
-    ["Operator", (each) => h("span", { class: marked(each) ? "strong" : null }, each.name)],
-    ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number"],
-    ["Received", (each) => flow(live ? each.received_per_second : each.received), "number"],
-    ["Sent", (each) => flow(live ? each.sent_per_second : each.sent), "number"],
-    ["Read", (each) => (each.positions ? (live ? `${amount(each.positions_per_second, each.unit)}/s` : amount(each.positions, each.unit)) : null), "number"],
-    ...(live ? [["Busy", (each) => meter(each.busy), "number"], ["Skew", skew, "number"]] : []),
-    ["Waiting", (each) => (each.pending.length ? amount(waiting(each), each.unit) : null), "number"],
-    ...(!live ? [] : [["In progress", (each) => inProgress(each, status)],
-    ["Time left", (each) => duration(each.eta_seconds), "number"]]),
-  ], status.operators));
-}
-
-// The element that takes longest now, or, if slots do not report it, one that the last window did not finish.
-function inProgress(operator, status) {
-  const now = status.working.find((each) => each.operator === operator.name);
-  if (now) {
-    const took = duration((new Date(status.at) - new Date(now.since)) / 1000);
-    return `${shortened(now.source)} ${now.fraction === null ? "" : percent(now.fraction)} for ${took}`;
-  }
-  const left = operator.underway[0];
-  return left ? `${shortened(left.source)} ${left.remaining === null ? "" : percent(left.completed / (left.completed + left.remaining || 1))}` : null;
-}
-
-const shortened = (source) => source.split("/").at(-1);
-
 function drawn(series, status) {
   if (series.at.length < 2) return [];
-  const units = new Set((status?.operators ?? []).filter((each) => each.positions || each.pending.length).map((each) => each.unit));
+  const units = new Set([...Object.keys(status?.read ?? {}), ...Object.keys(status?.pending ?? {})]);
   const shown = units.size === 1 ? (number) => amount(number, [...units][0]) : units.size ? count : bytes;
   const counts = Object.entries(series.partitions).slice(0, 4);
   const [at, [waits, read, ...partitions]] =

@@ -3,39 +3,56 @@
 import { ask } from "./answers.js";
 import { figures, h, section, table } from "./dom.js";
 import { amounts, bytes, count, duration, moment } from "./format.js";
-import { paged } from "./paging.js";
+import { listing } from "./listing.js";
 
 export const windows = { id: "windows", title: "Windows", open };
 export const chains = { id: "ledger", title: "Ledger", open: openChains };
 
-export function rowsOfWindows(rows) {
-  return table("Windows", [
-    ["Window", (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window)), "number"],
-    ["Committed", (row) => moment(row.committed)],
-    ["Took", (row) => duration(row.seconds), "rare number"],
-    ["Read", (row) => amounts(row.read), "number"],
-    ["Items handled", (row) => count(row.items), "number"],
-    ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "rare number"],
-    ["Left out", (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", "), "rare"],
-    ["Adds up", (row) => (row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no"))],
-    ["Files done", (row) => (row.files ? count(row.files) : null), "number"],
-    ["Decisions", (row) => (row.decisions ? count(row.decisions) : null), "number"],
-    ["Waiting", (row) => amounts(row.pending), "number"],
-  ], rows, "No window was committed yet.");
+// The last windows, with the columns that matter most.
+const SHORT = ["window", "committed", "seconds", "positions", "items", "rejected", "adds_up", "files"];
+export const rowsOfWindows = (rows) => table("Windows", COLUMNS.filter(([, , , name]) => SHORT.includes(name)), rows, "No window was committed yet.");
+
+const left = (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", ") || null;
+const linked = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
+
+const COLUMNS = [
+  ["Window", linked, "number", "window"],
+  ["Committed", (row) => moment(row.committed), "", "committed"],
+  ["Took", (row) => duration(row.seconds), "rare number", "seconds"],
+  ["Commit", (row) => duration(row.commit_seconds), "rare number", "commit_seconds"],
+  ["Read", (row) => amounts(row.read), "number", "positions"],
+  ["Items handled", (row) => count(row.items), "number", "items"],
+  ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "rare number", "rejected"],
+  ["Adds up", (row) => (row.adds_up ? null : h("strong", { class: "amiss" }, "no")), "rare", "adds_up"],
+  ["Files done", (row) => (row.files ? count(row.files) : null), "rare number", "files"],
+  ["Decisions", (row) => (row.decisions ? count(row.decisions) : null), "rare number", "decisions"],
+  ["Waiting", (row) => amounts(row.pending), "number", "waiting_positions"],
+];
+
+function open(main, run, rest) {
+  return rest ? openOne(main, rest) : listing(main, "Windows", "windows", COLUMNS, { nothing: "No window was committed yet." });
 }
 
-async function open(main, run, rest) {
-  if (rest) return openOne(main, rest);
-  return paged(main, "Windows", "windows", rowsOfWindows);
-}
+export const ITEMS = [
+  ["Operator", (row) => row.operator, "", "operator"],
+  ["Received", (row) => count(row.received), "number", "received"],
+  ["Sent", (row) => count(row.sent), "number", "sent"],
+  ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "number", "rejected"],
+  ["Dropped", (row) => (row.dropped ? count(row.dropped) : null), "number", "dropped"],
+  ["Left out", left, "rare", "left_out"],
+  ["Adds up", (row) => (row.adds_up === null ? null : row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no")), "", "adds_up"],
+];
+export const ITEMS_OF_WINDOWS = [["Window", linked, "number", "window"], ...ITEMS];
 
 async function openOne(main, number) {
   const found = await ask(`windows/${encodeURIComponent(number)}`);
   main.append(
-    h("p", {}, h("a", { href: "#/windows" }, "All windows")),
+    h("p", {}, h("a", { href: "#/windows" }, "All windows"),
+      ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : [])),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
-      ["Took", duration(found.seconds), "from its begin to the commit"],
+      ["Took", duration(found.seconds), found.commit_seconds === null ? "from its begin to the commit"
+        : `${duration(found.slots_seconds)} in slots, ${duration(found.commit_seconds)} to commit`],
       ["Read", amounts(found.read)],
       ["Items handled", count(found.items), found.rejected ? `${count(found.rejected)} rejected` : null],
       ["Files done", count(found.files)],
@@ -45,7 +62,9 @@ async function openOne(main, number) {
     section("Work", ...found.inputs.map((input) => h("div", {},
       h("h3", {}, input.input),
       listed("Given", input.given), listed("Found", input.found), listed("Read", input.consumed)))),
-    section("Items", itemsTable(found.operators)),
+  );
+  await listing(main, "Items", "items", ITEMS, { parameters: { window: found.window }, nothing: "No items were counted.", follows: false });
+  main.append(
     section("Written", table("Written", [
       ["Operator", (row) => row.operator],
       ["File", (row) => row.file, "path"],
@@ -63,41 +82,27 @@ function listed(title, ranges) {
   return ranges.length ? h("details", { open: ranges.length < 6 }, h("summary", {}, `${title}: ${count(ranges.length)}`), h("ul", { class: "path" }, ranges.map((range) => h("li", {}, range)))) : null;
 }
 
-export function itemsTable(rows, before = []) {
-  return table("Items", [
-    ...before,
-    ["Operator", (row) => row.operator],
-    ["Received", (row) => count(row.received), "number"],
-    ["Sent", (row) => count(row.sent), "number"],
-    ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "number"],
-    ["Dropped", (row) => (row.dropped ? count(row.dropped) : null), "number"],
-    ["Left out", (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", "), "rare"],
-    ["Adds up", (row) => (row.adds_up === null ? null : row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no"))],
-  ], rows, "No items were counted.");
-}
-
 async function openChains(main, run, name) {
   if (name) return openBlocks(main, name);
-  const { chains: rows } = await ask("overview");
-  main.append(section("Chains", table("Chains", [
-    ["Chain", (row) => h("a", { href: `#/ledger/${encodeURIComponent(row.chain)}` }, row.chain)],
-    ["Kind", (row) => row.kind],
-    ["Blocks", (row) => count(row.blocks), "number"],
-    ["Last written", (row) => moment(row.written)],
-    ["Watermark", (row) => moment(row.watermark)],
-  ], rows), h("p", { class: "quiet" }, "To check every hash and every byte: ", h("code", {}, `dagkit ledger verify ${run.overview.path}`))));
+  const chains = await listing(main, "Chains", "chains", [
+    ["Chain", (row) => h("a", { href: `#/ledger/${encodeURIComponent(row.chain)}` }, row.chain), "", "chain"],
+    ["Kind", (row) => row.kind, "", "kind"],
+    ["Blocks", (row) => count(row.blocks), "number", "blocks"],
+    ["Last written", (row) => moment(row.written), "", "written"],
+    ["Watermark", (row) => moment(row.watermark), "", "watermark"],
+  ]);
+  main.append(h("p", { class: "quiet" }, "To check every hash and every byte: ", h("code", {}, `dagkit ledger verify ${run.overview.path}`)));
+  return chains;
 }
 
-async function openBlocks(main, name) {
+function openBlocks(main, name) {
   main.append(h("p", {}, h("a", { href: "#/ledger" }, "All chains")));
-  return paged(main, `Blocks of ${name}`, "blocks", (rows) => table("Blocks", [
-    ["Block", (row) => count(row.block), "number"],
-    ["Written", (row) => moment(row.content.systemTime)],
-    ["Event", (row) => row.content.event.kind],
-    ["Records", (row) => records(row.content.event.newData), "number"],
-    ["State", (row) => bytes(row.content.event.newCheckpoint?.size), "number"],
+  return listing(main, `Blocks of ${name}`, "blocks", [
+    ["Block", (row) => count(row.block), "number", "block"],
+    ["Written", (row) => moment(row.written), "", "written"],
+    ["Event", (row) => row.event, "", "event"],
+    ["Records", (row) => count(row.records), "number", "records"],
+    ["State", (row) => bytes(row.state), "number", "state"],
     ["Hash", (row) => row.hash, "path"],
-  ], rows), { chain: name });
+  ], { parameters: { chain: name } });
 }
-
-const records = (slice) => (slice ? count(slice.offsetInterval.end - slice.offsetInterval.start + 1) : null);

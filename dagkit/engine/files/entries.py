@@ -28,8 +28,7 @@ class StagedEntries:
     def add(self, entry: Any, /) -> None:
         content = memoryview(entry)
         self._staging.finish(self._operator, self._name)
-        # always the same order: entries keep the order in which they were added, whatever block they come from
-        piece = self._staging.piece(self._operator, self._name, None, order=0)
+        piece = self._staging.piece(self._operator, self._name, None)
         piece.write(content.nbytes.to_bytes(_LENGTH_BYTES, "big"))
         piece.write(content)
 

@@ -34,7 +34,7 @@ def staging_failed(file: str, error: OSError, offset: int | None = None) -> RunF
 
 
 Key = tuple[str, str, int]
-"""An operator, a file, and the start of the range of work."""
+"""An operator, a file, and the start of the range of work; 0 if the file belongs to no element."""
 MOST_OPEN = 64
 """The highest number of open files of a slot; another one closes the least recently written file."""
 FEW_OPEN = 8
@@ -74,7 +74,7 @@ class Part(BaseModel):
     """The path of the piece below the application's folder."""
     length: int
     order: int = 0
-    """Pieces of a file are ordered by this, then by window, then by slot."""
+    """Pieces of the file of an element are ordered by this, then by window, then by slot."""
     window: int = 0
     slot: int = 0
     element_id: int | None = Field(default=None, validation_alias="block", serialization_alias="block")
@@ -94,7 +94,16 @@ class Part(BaseModel):
 
 def in_order(parts: Iterable[Part]) -> list[Part]:
     """The written parts of one file, in file order."""
-    return sorted((part for part in parts if part.part), key=lambda p: (p.order, p.window, p.slot, p.part))
+    return sorted((part for part in parts if part.part), key=_place)
+
+
+def _place(part: Part) -> tuple[int, int, int, str]:
+    """Where a part belongs in its file.
+
+    The file of an element has the element's order. Any other file has the order in which it was written: it may begin
+    with a header. Ledgers that were written until November 2026 contain an `order` of such files, too.
+    """
+    return 0 if part.element_id is None else part.order, part.window, part.slot, part.part
 
 
 def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
@@ -135,7 +144,7 @@ class Staging:
         self.slot = slot
         self.folder = f"{place.folder}/{secrets.token_hex(8)}"
         self.order = 0
-        """The start of the current range of work, which orders its output in the file."""
+        """The start of the current range of work, which orders its output in the file of its element."""
         self._below: Folder | None = None
         self._pieces: dict[Key, _Piece] = {}
         """The pieces being written, by operator, file and range of work."""
@@ -189,8 +198,8 @@ class Staging:
         for pieces in (self._open, self._suspended, self._pieces):
             pieces.clear()
 
-    def piece(self, operator: str, file: str, element_id: int | None, *, order: int | None = None) -> "_Piece":
-        key = (operator, file, self.order if order is None else order)
+    def piece(self, operator: str, file: str, element_id: int | None) -> "_Piece":
+        key = (operator, file, 0 if element_id is None else self.order)
         piece = self._pieces.get(key)
         if piece is None:
             piece = self._pieces[key] = _Piece(self, key, element_id)
@@ -317,7 +326,10 @@ class Staging:
 
 
 class _Piece:
-    """The output to one file in one range of work. Its file may be closed meanwhile, to keep few files open."""
+    """The output to one file; in one range of work, if the file belongs to an element.
+
+    Its stream may be closed meanwhile, to keep few files open.
+    """
 
     name: str
     stream: BinaryIO

@@ -22,7 +22,7 @@ from dagkit.api.running import Context, Until
 from dagkit.api.work import is_sourced
 from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.program.address import Address
-from dagkit.engine.program.failures import failure_of
+from dagkit.engine.program.failures import Interrupted, failure_of
 from dagkit.engine.program.masking import masked_output
 from dagkit.engine.program.operator_output import LogPlace, captured
 from dagkit.engine.program.program import Program, Target
@@ -217,7 +217,9 @@ class DriverInput:
         try:
             with captured(self._output(window_id=window_id)):
                 yield
-        except Exception as error:
+        except Interrupted:
+            raise
+        except (Exception, SystemExit) as error:  # on this thread, the code of an operator would end the launch
             raise failure_of(error, self.name, window_id, instance=self.operator) from error
 
     @property

@@ -103,7 +103,7 @@ class WorkRequests(RunPart):
 def asked_part(asks: OnWork, item: WorkItem) -> WorkItem | None:
     """Return the part of an item that a request concerns; None if there is none. Shares are not divided."""
     named = not asks.names or any(
-        name in (item.source, item.name) or is_named(item.source or "", name) for name in asks.names
+        name in (item.source, item.name, item.element) or is_named(item.source or "", name) for name in asks.names
     )
     if not named or asks.operator not in (None, item.into.operator):
         return None

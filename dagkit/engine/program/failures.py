@@ -121,6 +121,10 @@ class WindowAbandoned(BaseException):
     """Ends a window that runs in the driver between two records, when the driver ends. No operator catches it."""
 
 
+class Interrupted(SystemExit):
+    """A signal ends the process at once. It is raised wherever the thread is, also in code of an operator."""
+
+
 class WorkerDied(WindowLost):
     """The process that ran a part of a window ended: killed by a signal, out of memory, or stopped after a timeout."""
 

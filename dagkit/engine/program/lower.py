@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.files import FileFinder
 from dagkit.api.operators import InputOperator
 from dagkit.api.state import declared_state
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.compiler.partition import takes_work
-from dagkit.compiler.rules.file_rules import followers_of
+from dagkit.compiler.rules.file_rules import all_items_into, followers_of, written_by
 from dagkit.compiler.unify import slides
 from dagkit.engine.program.program import Keying, Port, Program, Sliding, StageProgram, Target
 from dagkit.graph import Graph, Node
@@ -61,6 +62,12 @@ def program_of(compilation: Compilation) -> Program:
             for port in node.output_ports.values()
         },
         followed=frozenset(node.name for node in graph.nodes if followers_of(graph, node)),
+        written=written_by(graph),
+        known_items={
+            node.name: items
+            for node in graph.nodes
+            if isinstance(node.operator, FileFinder) and (items := all_items_into(graph, node)) is not None
+        },
         types={
             node.name: node.bindings for node in graph.nodes if node.bindings and declared_state(type(node.operator))
         },

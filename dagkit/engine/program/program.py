@@ -5,7 +5,7 @@ A worker loads this module and not the compiler, which makes programs in `lower.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from math import gcd
@@ -257,6 +257,10 @@ class Program:
     """The operators that discover files which another operator follows."""
     types: Mapping[str, Bindings]
     """The types that the type variables of each operator stand for, by operator."""
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The folders of this machine into which operators write, each with examples of the names of its files."""
+    known_items: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    """The items of each operator that discovers files, if all that it gets are known before the run."""
     placed: frozenset[Port] = frozenset()
     """The inputs for whose items the origins are taken along."""
 
@@ -331,6 +335,8 @@ class Program:
             application_path=launch.application_path,
             attributes=self.attributes[operator],
             is_followed=operator in self.followed,
+            written=self.written,
+            known_items=self.known_items.get(operator),
             watermarks=ports,
             watermark=watermark,
             finalizer=finalizer or BundleFinalizer(),

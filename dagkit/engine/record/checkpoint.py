@@ -64,6 +64,8 @@ class Checkpoint(_Value):
     """When the run began that committed the window; None in ledgers of versions until November 2026."""
     began: datetime | None = None
     """When the window began; None in the same ledgers."""
+    reported: datetime | None = None
+    """When the driver had the reports of all slots, and the commit began; None in ledgers of earlier versions."""
     work: Work = Field(default_factory=Work)
     """The work that was read and that is pending: the proof that no byte is lost or read twice."""
     queue: Waiting = Waiting()

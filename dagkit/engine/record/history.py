@@ -6,13 +6,14 @@ the queue.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.journal import last_checkpoint, stored_at
 from dagkit.engine.record.row_account import RowAccount, RowsUnbalanced, breaches
+from dagkit.engine.record.status_file import LastWindow, SeenRun
 from dagkit.engine.record.stored import CheckpointReader, own_of
 from dagkit.ledger import Chain, DatasetKind, ExecuteTransform, Ledger, Record
 
@@ -106,6 +107,22 @@ def block_of(chain: Chain, window_id: int) -> int | None:
             low = found.record.seq + 1
     found = next(windows_between(chain, low, chain.head.seq), None)
     return found.record.seq if found is not None and found.checkpoint.window == window_id else None
+
+
+def seen_in(ledger: Ledger) -> SeenRun | None:
+    """The application's last launch, with the last window in the ledger if its driver does not write any more."""
+    seen = SeenRun.of(ledger.store)
+    if seen is None or seen.presence not in ("gone", "silent"):
+        return seen
+    return replace(seen, last=_last_window(ledger))
+
+
+def _last_window(ledger: Ledger) -> LastWindow | None:
+    """The last window in the ledger; None if none was ever committed."""
+    chain = application_chain(ledger)
+    block = None if chain is None else chain.standing.data_at
+    found = None if chain is None or block is None else window_at(chain, block.seq)
+    return None if found is None else LastWindow(found.checkpoint.window, found.committed)
 
 
 def stride(blocks: int, points: int) -> int:

@@ -74,7 +74,8 @@ class Committer:
         except DagkitError as error:
             self._run.journal.refuse_overtaken(error)
             raise
-        return Checkpoint(window=ended.window_id, launched=self._run.launched, began=ended.window.began, **saved)
+        began, launched = ended.window.began, self._run.launched
+        return Checkpoint(window=ended.window_id, launched=launched, began=began, reported=ended.at, **saved)
 
     def _run_again(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
         """Submit the window again if its failure allows another attempt; otherwise raise the failure."""

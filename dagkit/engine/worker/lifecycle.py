@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.running import Context, Shutdown
 from dagkit.engine.program.entrances import code_of
+from dagkit.engine.program.failures import Interrupted
 from dagkit.engine.program.masking import Masking
 from dagkit.ranges import BundleFinalizer
 
@@ -81,7 +82,9 @@ class Life:
             while self._owed:
                 try:
                     self._owed.pop()()
-                except Exception:  # the failure that led here is raised by the caller
+                except Interrupted:
+                    raise
+                except (Exception, SystemExit):  # the failure that led here is raised by the caller
                     name = type(self.operator).__name__
                     _logger.exception("%s could not be torn down after window %d failed", name, window_id)
 

@@ -1,7 +1,7 @@
 """The files that arrived at operators in the middle of the graph, as the windows of a ledger name them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -26,6 +26,8 @@ class Arrival:
 
     finder: str
     path: str
+    owner: str
+    """The operator whose file it is: see `owner_of`."""
 
 
 def senders(compilation: Compilation, receiver: str) -> str:
@@ -53,23 +55,25 @@ class Noted:
 
     A window lists at most a thousand of those that it found and read.
     """
-    given_up: Mapping[str, str]
-    """Why work of a source will never be done, in words."""
+    given_up: Mapping[tuple[str, str], str]
+    """Why work of a source will never be done, in words, by the owner and the source."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
         """Read all windows that say something of this; most windows of most applications do not."""
         receivers: dict[str, str] = {}
-        given_up: dict[str, str] = {}
+        given_up: dict[tuple[str, str], str] = {}
         for window in own_windows(ledger, b'"found":[{', b'"given-up"'):
             for work in window.checkpoint.work.inputs or ():
+                receiver = Address(work.input).operator
                 for span in work.found:
-                    receivers.setdefault(span.source, Address(work.input).operator)
-                    given_up.pop(span.source, None)  # it was found again
+                    receivers.setdefault(span.source, receiver)
+                    given_up.pop((receiver, span.source), None)  # it was found again
             for fact in window.checkpoint.facts:
                 if isinstance(fact, Decided) and fact.decision == "given-up":
                     by = "" if fact.by is None else f"by {fact.by}"
-                    given_up[fact.source] = ": ".join(filter(None, (by, fact.reason)))
+                    owner = owner_of(fact.source, fact.into.operator, receivers)
+                    given_up[owner, fact.source] = ": ".join(filter(None, (by, fact.reason)))
         return cls(receivers, given_up)
 
 
@@ -81,7 +85,20 @@ def arrivals(noted: Noted, compilation: Compilation | None = None) -> Iterator[A
         path = source if source in known else path_of(source)
         if path not in known and is_path(path):
             known.add(path)
-            yield Arrival(_finder(compilation, noted.receivers[source]), path)
+            receiver = noted.receivers[source]
+            yield Arrival(_finder(compilation, receiver), path, receiver)
+
+
+def owner_of(source: str, receiver: str, arrived: Container[str]) -> str:
+    """The operator whose file a source is: the input operator that found it, or the receiver at which it arrived.
+
+    It is empty if the only input operator found it, whose name the source does not contain then. Several operators may
+    find the same file, and read it with different results.
+    """
+    finder, _, found = source.partition(": ")
+    if not is_path(source) and is_path(found):
+        return finder
+    return receiver if source in arrived else ""
 
 
 def path_of(source: str) -> str:

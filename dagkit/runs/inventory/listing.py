@@ -3,14 +3,14 @@
 import json
 from array import array
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
 from dagkit.api.files import ExplainsFiles, FileState
-from dagkit.api.operators import Operator
+from dagkit.api.operators import InputOperator, Operator
 from dagkit.compiler import Compilation
 from dagkit.compiler.rules.file_rules import items_into
 from dagkit.engine.parts.running_plan import RunningPlan
@@ -19,9 +19,10 @@ from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import newest_checkpoint
 from dagkit.engine.record.journal import stored_in
 from dagkit.engine.record.work_history import untaken
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.ledger import DatasetKind, Ledger
-from dagkit.runs.inventory.arrivals import Noted, arrivals, is_folder, is_there, path_of
+from dagkit.runs.inventory.arrivals import Noted, arrivals, is_folder, is_there, owner_of, path_of
 from dagkit.runs.inventory.readings import path_in, slices, sources_in
 
 RECENT = 1 << 16
@@ -69,16 +70,20 @@ UNTAKEN = "no window has taken it yet"
 FOLLOWED = "it is followed: what is appended to it is read"
 
 
+File = tuple[str, str]
+"""A file of an operator: its owner, as `owner_of` names it, and its path."""
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """The files of which work is not done, by their paths; all others that were found are read."""
+    """The files of which work is not done; all others that were found are read."""
 
     noted: Noted
     waiting: Mapping[str, Hashes]
     """Those of which work waits, by the reason."""
-    aside: Mapping[str, str]
-    """Those of which work is set aside, with the reason."""
-    given_up: Mapping[str, str]
+    aside: Mapping[File, str]
+    """Those of which work is set aside, with the reason, as they were read last."""
+    given_up: Mapping[File, str]
     """Those of which work was given up when they were read last, with the reason."""
     followed: Hashes
     """Those of which work without an end has begun."""
@@ -89,35 +94,54 @@ class FoundFiles:
         noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
         for item in checkpoint.queue:
             if item.has_end or not item.turn:
-                waiting.setdefault(f"it waits for {item.into.operator}", Hashes()).add(path_of(item.name))
+                waiting.setdefault(f"it waits for {item.into.operator}", Hashes()).add(_file_of(item, noted))
             else:
-                followed.add(path_of(item.name))
+                followed.add(_file_of(item, noted))
         for work in untaken(ledger):
-            waiting.setdefault(UNTAKEN, Hashes()).add(path_of(work.place.source))
-        aside = {path_of(each.item.name): f"set aside: {each.reason}" for each in checkpoint.aside}
-        return cls(noted, waiting, aside, _given_up(ledger, noted), followed)
+            waiting.setdefault(UNTAKEN, Hashes()).add((work.operator, path_of(work.place.source)))
+        set_aside = {
+            (owner_of(each.item.name, each.item.into.operator, noted.receivers), each.item.name): (
+                f"set aside: {each.reason}"
+            )
+            for each in checkpoint.aside
+        }
+        last = _found_last(ledger, noted, [*set_aside, *noted.given_up])
+        return cls(noted, waiting, _of_last(last, set_aside), _of_last(last, noted.given_up), followed)
 
-    def stage_of(self, path: str) -> tuple[Stage, str]:
-        """What became of a file that was found, and why it is not read."""
-        if path in self.aside:
-            return "quarantined", self.aside[path]
-        reason = next((reason for reason, paths in self.waiting.items() if path in paths), None)
-        if reason is not None:
-            return "waiting", reason
-        if path in self.given_up:
-            return "given-up", self.given_up[path]
-        return "read", FOLLOWED if path in self.followed else ""
+    def stage_of(self, owners: Collection[str], path: str) -> tuple[Stage, str]:
+        """What became of a file that was found, and why it is not read. `owners` are those whose file it may be."""
+        files = [(owner, path) for owner in (*owners, "")]
+        aside = next((self.aside[file] for file in files if file in self.aside), None)
+        if aside is not None:
+            return "quarantined", aside
+        for reason, waiting in self.waiting.items():
+            if any(file in waiting for file in files):
+                return "waiting", reason
+        given_up = next((self.given_up[file] for file in files if file in self.given_up), None)
+        if given_up is not None:
+            return "given-up", given_up
+        return "read", FOLLOWED if any(file in self.followed for file in files) else ""
 
 
-def _given_up(ledger: Ledger, noted: Noted) -> Mapping[str, str]:
-    """The files of which work was given up, and which were not found again since."""
-    if not noted.given_up:
-        return {}
-    last = {path_of(source): source for source in noted.given_up}
-    for source in (*noted.receivers, *sources_in(ledger)):
-        if (path := path_of(source)) in last:
-            last[path] = source
-    return {path: noted.given_up[source] for path, source in last.items() if source in noted.given_up}
+def _file_of(item: WorkItem, noted: Noted) -> File:
+    return owner_of(item.name, item.into.operator, noted.receivers), path_of(item.name)
+
+
+def _found_last(ledger: Ledger, noted: Noted, sources: Iterable[tuple[str, str]]) -> Mapping[File, str]:
+    """The source by which each file was found last, for the files of some sources: one that changed has several."""
+    last = {(owner, path_of(source)): source for owner, source in sources}
+    if not last:
+        return last
+    arrived = [(receiver, source) for source, receiver in noted.receivers.items()]
+    for owner, source in (*arrived, *((owner_of(source, "", ()), source) for source in sources_in(ledger))):
+        if (file := (owner, path_of(source))) in last:
+            last[file] = source
+    return last
+
+
+def _of_last(last: Mapping[File, str], reasons: Mapping[tuple[str, str], str]) -> Mapping[File, str]:
+    """The files, with the reasons of the sources by which they were found last."""
+    return {file: reasons[file[0], source] for file, source in last.items() if (file[0], source) in reasons}
 
 
 State = Literal["new", "pending", "waiting", "read", "quarantined", "given-up", "ignored", "gone"]
@@ -140,7 +164,7 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
 
     Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
     """
-    finders, running = places(compilation), running_plan(compilation, ledger)
+    finders, running = _owners(compilation), running_plan(compilation, ledger)
     files = FoundFiles.of(ledger, running[1])
     found = {name: Hashes() for name in finders}
     """The paths that each operator finds now."""
@@ -151,15 +175,16 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
             found[name].add(state.path)
         if state.state in {"quarantined", "pending"} and is_folder(state.path):
             unreadable.append(f"{state.path}/")
-        yield _now(files, name, state)
+        yield _now(files, name, finders[name], state)
     gone = Hashes()
     for finder, path in _from_roots(ledger):
         if path not in found.get(finder, ()) and gone.add((finder, path)):
             gone.add(path)
-            yield _found(files, finder, path, is_gone=finder in finders and not path.startswith((*unreadable,)))
+            is_gone = finder in finders and not path.startswith((*unreadable,))
+            yield _found(files, finder, [finder], path, is_gone=is_gone)
     for arrival in arrivals(files.noted, compilation):
         if arrival.path not in gone and not any(arrival.path in paths for paths in found.values()):
-            yield _found(files, arrival.finder, arrival.path, is_gone=not is_there(arrival.path))
+            yield _found(files, arrival.finder, [arrival.owner], arrival.path, is_gone=not is_there(arrival.path))
 
 
 def recorded(ledger: Ledger) -> Iterator[ListedFile]:
@@ -168,22 +193,35 @@ def recorded(ledger: Ledger) -> Iterator[ListedFile]:
     for finder, path in _from_roots(ledger):
         if there.add((finder, path)):
             there.add(path)
-            yield _found(files, finder, path)
+            yield _found(files, finder, [finder], path)
     for arrival in arrivals(files.noted):
         if arrival.path not in there:
-            yield _found(files, arrival.finder, arrival.path)
+            yield _found(files, arrival.finder, [arrival.owner], arrival.path)
 
 
-def _now(files: FoundFiles, finder: str, file: FileState) -> ListedFile:
+def _owners(compilation: Compilation) -> Mapping[str, Collection[str]]:
+    """The owners of the files of each operator that discovers files: itself, or those to which it sends."""
+    sends, graph = receivers(compilation), compilation.graph
+    found: dict[str, Collection[str]] = {}
+    for name in places(compilation):
+        owners = [name]
+        if not isinstance(graph.by_name[name].operator, InputOperator):
+            for owner in owners:
+                owners += [one for one in sorted(sends.get(owner, ())) if one not in owners]
+        found[name] = owners
+    return found
+
+
+def _now(files: FoundFiles, finder: str, owners: Collection[str], file: FileState) -> ListedFile:
     """A file that exists, with what its finder would do with it, or what became of it."""
     if file.state == "seen":
-        return _found(files, finder, file.path)
+        return _found(files, finder, owners, file.path)
     return ListedFile(finder, file.path, file.state, file.reason)
 
 
-def _found(files: FoundFiles, finder: str, path: str, *, is_gone: bool = False) -> ListedFile:
+def _found(files: FoundFiles, finder: str, owners: Collection[str], path: str, *, is_gone: bool = False) -> ListedFile:
     """A file that was found, with what became of it."""
-    stage, reason = files.stage_of(path)
+    stage, reason = files.stage_of(owners, path)
     return ListedFile(finder, path, "gone" if is_gone and stage != "quarantined" else stage, reason)
 
 
@@ -203,10 +241,11 @@ def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[Liste
     """What becomes of the file at a path now: for each operator that would find it, or where it arrived before."""
     running = running_plan(compilation, ledger)
     files = FoundFiles.of(ledger, running[1])
-    found = [_now(files, name, state) for name, state in _states(running, ledger, path=path)]
+    owners = _owners(compilation)
+    found = [_now(files, name, owners[name], state) for name, state in _states(running, ledger, path=path)]
     if not found and is_there(path):
         here = (arrival for arrival in arrivals(files.noted, compilation) if arrival.path == path)
-        found = [_found(files, arrival.finder, arrival.path) for arrival in here]
+        found = [_found(files, arrival.finder, [arrival.owner], arrival.path) for arrival in here]
     return found
 
 

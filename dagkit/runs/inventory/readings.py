@@ -37,8 +37,8 @@ class WindowRead:
     """The reader."""
     bytes: int | None
     """How many positions it read; bytes, for files. None if the operator reads no content, but divides files."""
-    rows: int | None
-    """How many items the reader sent; None if it read other sources in this window, too."""
+    items: int | None
+    """How many items the reader sent, be they records or batches; None if it read other sources in this window, too."""
     outputs: tuple[str, ...]
     """The files that the window wrote to: what was read is in these, if it is in any file."""
 

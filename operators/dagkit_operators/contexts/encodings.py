@@ -1,7 +1,6 @@
 """Encodings of text files: which can be read in blocks, and how lines become UTF-8."""
 
 import codecs
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +27,6 @@ from dagkit_operators.contexts.scanned_lines import collapsed
 from dagkit_operators.filesystem.access import BadFile, Seekable
 from dagkit_operators.payloads import Record, Rejected
 
-_log = logging.getLogger(__name__)
-
 UTF_8 = "utf-8"
 _UNITS = {"utf-16": 2, "utf-16-le": 2, "utf-16-be": 2, "utf-32": 4, "utf-32-le": 4, "utf-32-be": 4}
 """Encodings of more than one byte for each unit, with the bytes of a unit."""
@@ -47,16 +44,23 @@ _WITH_STATE = ("iso2022", "hz", "idna", "punycode", "unicode", "raw")
 """Encodings in which the meaning of a byte depends on those before it."""
 MARKED = ("utf-16", "utf-32", "utf-8-sig")
 """Encodings of which a byte order mark is part."""
+LOOKED_AT = 1 << 10
+"""Bytes at the beginning of a file that may show that it is text of wider units."""
+LEAST_UNITS = 4
+"""The least units that show it."""
+MOSTLY = 0.75
+"""The part of the characters of such text that have 8 bits."""
 _LEAST_LATER_BYTE = 0x30
 """The least value of a byte within a character of these encodings: a delimiter of lower bytes is always itself."""
 
 
-def text_undecodable(path: str, position: int, encoding: str, reason: str) -> BadFile:
-    """A line has bytes that are no text in its encoding, and `undecodable` is `fail`."""
+def text_undecodable(path: str, position: int, encoding: str, reason: str, likely: str = "") -> BadFile:
+    """A line is no text in its encoding, and `undecodable` is `fail`; or its file seems to have another encoding."""
+    help_ = "set the encoding of the file, or undecodable to keep or reject"
+    if likely:
+        help_ = f'set encoding="{likely}", or "latin-1" if each byte is a character'
     return BadFile(
-        f"{shown(path)}: the line at byte {position} is not {encoding}: {reason}",
-        "set the encoding of the file, or undecodable to keep or reject",
-        code="text-undecodable",
+        f"{shown(path)}: the line at byte {position} is not {encoding}: {reason}", help_, code="text-undecodable"
     )
 
 
@@ -70,6 +74,11 @@ class Encoding:
     def unit(self) -> int:
         """The bytes of a unit: characters and delimiters start at multiples of it."""
         return _UNITS.get(self.name, 1)
+
+    @property
+    def order(self) -> Literal["big", "little"]:
+        """The order of the bytes of a unit."""
+        return "big" if self.name.endswith("-be") else "little"
 
     @property
     def mark(self) -> bytes:
@@ -113,15 +122,38 @@ def foreign_mark_of(begin: bytes) -> str | None:
 
 
 def unmarked_of(begin: bytes) -> str | None:
-    """The encoding of text in UTF-16 without a mark that these bytes seem to begin; None for other bytes.
+    """The encoding of text in UTF-16 or UTF-32 without a mark with which a file begins; None for other bytes.
 
-    ASCII text in UTF-16 has a NUL in every other byte.
+    Such text has characters of 8 bits for the most part, so the other bytes of its units are NUL, and its newlines are
+    whole units. Text of other scripts does not differ from what an 8-bit encoding may contain, and is not recognised.
     """
-    begin = begin[: len(begin) // 2 * 2]
-    for name, nuls, letters in (("utf-16-le", begin[1::2], begin[::2]), ("utf-16-be", begin[::2], begin[1::2])):
-        if len(nuls) > 1 and not any(nuls) and all(letters):
+    for name, unit in _UNITS.items():
+        encoding = Encoding(name)
+        count = len(begin) // unit
+        units = begin[: count * unit]
+        if name not in _MARKS or count < LEAST_UNITS or units.count(0) < count * (unit - 1) * MOSTLY:
+            continue
+        text = encoding.decoded(units)
+        narrow = sum("\0" < character < "\u0100" for character in text)
+        if narrow < len(text) * MOSTLY or units.count(b"\n") != text.count("\n"):
+            continue
+        if all(character.isprintable() or character in "\t\r\n\f" for character in text):
             return name
     return None
+
+
+def check_wide_text(path: str, begin: bytes) -> None:
+    """Raise text-undecodable for the beginning of a file in UTF-16 or UTF-32, whose bytes are to be read as UTF-8.
+
+    ASCII text in these would pass as lines with NULs.
+    """
+    marked, unmarked = foreign_mark_of(begin), unmarked_of(begin)
+    if marked is not None:
+        name = marked.removesuffix("-le").removesuffix("-be")
+        raise text_undecodable(path, 0, UTF_8, f"it begins with the byte order mark of {name}", name)
+    if unmarked is not None:
+        reason = f"it seems to be text in {unmarked} without a byte order mark"
+        raise text_undecodable(path, 0, UTF_8, reason, unmarked)
 
 
 def encoding_of(name: str, delimiter: str) -> Encoding:
@@ -148,11 +180,15 @@ def in_order_of(encoding: Encoding, stream: Seekable) -> Encoding:
     """The encoding with the byte order of a file: that of its mark, or little-endian if it has none."""
     if encoding.name not in ("utf-16", "utf-32"):
         return encoding
-    begin = memoryview(bytearray(encoding.unit))
-    stream.seek(0)
-    count = filled(stream, begin)
     big = Encoding(f"{encoding.name}-be")
-    return big if bytes(begin[:count]) == big.mark else Encoding(f"{encoding.name}-le")
+    return big if begin_of(stream, encoding.unit) == big.mark else Encoding(f"{encoding.name}-le")
+
+
+def begin_of(stream: Seekable, count: int = LOOKED_AT) -> bytes:
+    """The first bytes of a stream."""
+    begin = memoryview(bytearray(count))
+    stream.seek(0)
+    return bytes(begin[: filled(stream, begin)])
 
 
 class TextForm(Protocol):
@@ -185,34 +221,14 @@ class LineTexts:
         self._skips_mark = form.skip_byte_order_mark or form.encoding.replace("_", "-").lower() in MARKED
 
     def of(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
-        """The lines of a chunk. Raise `text-undecodable` if the file begins with the mark of another encoding."""
+        """The lines of a chunk."""
         mark = self._encoding.mark
         if chunk.base == 0 and self._skips_mark and chunk.data[: len(mark) + 1].tobytes() == mark:
             return  # the file has nothing else, so it has no line
-        if chunk.base == 0 and self._encoding.name == UTF_8:
-            self._check_mark(chunk.data[:64].tobytes())
         if not self._keeps and not self._encoding.is_text(chunk.data.tobytes()):
             yield from self._checked(chunk)
         else:
             yield records_of(self._block, self._column(chunk))
-
-    def _check_mark(self, begin: bytes) -> None:
-        """Raise text-undecodable for a mark of UTF-16 or UTF-32: ASCII text in these would pass as lines with NULs.
-
-        Warn of such text without a mark, which may also be lines that hold NULs.
-        """
-        name = foreign_mark_of(begin)
-        if name is not None:
-            reason = f"it begins with the byte order mark of {name.removesuffix('-le').removesuffix('-be')}"
-            raise text_undecodable(self._block.path, 0, UTF_8, reason)
-        unmarked = unmarked_of(begin)
-        if unmarked is not None:
-            _log.warning(
-                "%s seems to be text in UTF-16 without a byte order mark, and its lines are read with NULs\n"
-                "  help: set encoding to %r",
-                shown(self._block.path),
-                unmarked,
-            )
 
     def _column(self, chunk: Chunk) -> Column:
         """The values of lines: over the bytes that were read, or, where they differ from these, over a copy."""

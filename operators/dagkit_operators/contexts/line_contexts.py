@@ -7,10 +7,20 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from dagkit import Batch, Block, Column
+from dagkit.ground.urls import is_url
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.cursor import Run
 from dagkit_operators.contexts.chunk import Chunk, in_portions
-from dagkit_operators.contexts.encodings import UTF_8, Encoding, LineTexts, encoding_of, in_order_of
+from dagkit_operators.contexts.encodings import (
+    LOOKED_AT,
+    UTF_8,
+    Encoding,
+    LineTexts,
+    begin_of,
+    check_wide_text,
+    encoding_of,
+    in_order_of,
+)
 from dagkit_operators.contexts.line_columns import contents, whole
 from dagkit_operators.contexts.lines import (
     CHUNK_SIZE,
@@ -83,7 +93,10 @@ class TextContext(ReaderContext[str]):
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]] | Rejected]:
         encoding = in_order_of(encoding_of(self.encoding, self.delimiter), stream)
-        reading = self._chunks(stream, tracker.current_restriction().start, block.end, encoding)
+        start = tracker.current_restriction().start
+        if self._may_be_wide(encoding) and (start or self.skip_header_lines) and not is_url(block.path):
+            check_wide_text(block.path, begin_of(stream))
+        reading = self._chunks(stream, start, block.end, encoding)
         if (yield from self._granted(reading, block, tracker, encoding)):
             tracker.try_claim(block.end)
 
@@ -94,6 +107,8 @@ class TextContext(ReaderContext[str]):
             return None
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
+        if self._may_be_wide(encoding):
+            check_wide_text(block.path, bytes(content[:LOOKED_AT]))
         chunk = Chunk(np.frombuffer(content, np.uint8), 0, delimiter_of(self.delimiter))
         return LineTexts(self, encoding, block).of(chunk)
 
@@ -113,6 +128,7 @@ class TextContext(ReaderContext[str]):
     ) -> Generator[Batch[Record[str]] | Rejected, None, bool]:
         """The lines that the tracker grants. Return whether it granted all of them."""
         texts = LineTexts(self, encoding, block)
+        reading = self._checked(reading, block) if self._may_be_wide(encoding) else reading
         try:
             for chunk in in_portions(reading):
                 granted = tracker.claim_many(self._claims(chunk, block))
@@ -124,6 +140,17 @@ class TextContext(ReaderContext[str]):
         except LineTooLong as fault:
             raise LineTooLong(fault.start, fault.longest, block.path) from None
         return True
+
+    def _may_be_wide(self, encoding: Encoding) -> bool:
+        """Whether text of wider units would be read as lines with NULs that are not expected."""
+        return encoding.name == UTF_8 and "\0" not in self.delimiter
+
+    def _checked(self, reading: Iterator[Chunk], block: Block) -> Iterator[Chunk]:
+        """The chunks, after checking what a file begins with. A remote file is only looked at where it is read."""
+        for chunk in reading:
+            if chunk.base == 0:
+                check_wide_text(block.path, chunk.data[:LOOKED_AT].tobytes())
+            yield chunk
 
     def _after_header(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> int:
         """The position from which lines are records; `end` if the file has only header lines."""

@@ -107,6 +107,11 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         """Yield the records of a small file whose whole content is given, as `batches` does; None if it cannot."""
         return None
 
+    @property
+    def sent_type(self) -> Any:
+        """The type of the records that it sends as it is configured; Any if it is unknown."""
+        return self.reads
+
     def tracker_of(self, restriction: OffsetRange) -> Tracker:
         """Return the tracker for a range, which splits it only where `splits` allows that."""
         tracker = OffsetRestrictionTracker(restriction)

@@ -8,6 +8,9 @@ On other remote filesystems, its length and time of change stand for a version.
 A recorded identity of a local file ends in its times. While they stay, the file is the same and need not be opened. If
 its time of change differs and its length does not, it was overwritten, although its first and last bytes may be equal.
 If it is longer than when it was recorded, and begins with what it had then, it has grown.
+
+A file with another inode, and the name, the length, the time of change and the first and last bytes of a recorded one,
+was brought back as a copy.
 """
 
 import hashlib
@@ -97,7 +100,9 @@ class Recognised(NamedTuple):
 class Identities:
     """The identities of known files."""
 
-    def __init__(self, recorded: Iterable[str], *, by_time: bool = True, by_length: bool = False) -> None:
+    def __init__(
+        self, recorded: Iterable[str], *, by_time: bool = True, by_length: bool = False, by_inode: bool = True
+    ) -> None:
         """Take the identities as they were recorded.
 
         With `by_time`, a local file whose time of change differs and whose length does not is another file. With
@@ -105,15 +110,18 @@ class Identities:
         has become shorter: nothing else distinguishes an overwritten one from one that has grown.
         """
         self._by_inode: dict[str, list[str]] = {}
+        self._by_name: dict[str, list[str]] = {}
+        """The identities of local files by the digest of the name."""
         self._by_number: dict[str, str] = {}
         """The identities of local files by device and inode; "" if several have both."""
         self._unindexed: list[str] = []
-        """Identities that are not in `_by_inode` yet. A scan that finds no changes does not need them there."""
+        """Identities that are in neither index yet. A scan that finds no changes does not need them there."""
         self._identified: set[str] = set()
         self.unchanged: dict[str, None] = {}
         """What was recorded of the files that `is_unchanged` recognised."""
         self._by_time = by_time
         self._by_length = by_length
+        self._is_by_inode = by_inode
         for identity in recorded:
             self.add(identity)
 
@@ -152,6 +160,8 @@ class Identities:
         for recorded in self._unindexed:
             key = _REMOTE_STATE.split(recorded, 1)[0] if is_url(recorded) else _inode(recorded)
             self._by_inode.setdefault(key, []).append(recorded)
+            if not (self._is_by_inode or is_url(recorded)):
+                self._by_name.setdefault(_name(recorded), []).append(recorded)
         self._unindexed.clear()
         return self._by_inode
 
@@ -202,6 +212,9 @@ class Identities:
             status = os.fstat(file.fileno())
             candidates = self._indexed().get(_inode(identity), [])
             same = tuple(recorded for recorded in candidates if _is_of(file, path, recorded.partition(_TIMES)[0]))
+            same = same or tuple(
+                recorded for recorded in self._by_name.get(_name(identity), ()) if _is_copy(identity, status, recorded)
+            )
         overwritten = self._by_time and _has_other_time(status, same)
         if overwritten and not is_settled(status.st_mtime_ns, time.time_ns()):
             return Recognised(identity, True, same, same)  # its length may follow its time
@@ -237,6 +250,12 @@ def _has_other_time(status: os.stat_result, same: Iterable[str]) -> bool:
         if _TIMES in recorded and recorded.split("-")[1] == str(status.st_size)
     }
     return bool(times) and f"{status.st_mtime_ns:x}" not in times
+
+
+def _is_copy(identity: str, status: os.stat_result, recorded: str) -> bool:
+    """Whether a file with another inode than it was recorded with is the same in everything else."""
+    known, _, times = recorded.partition(_TIMES)
+    return known.split("-")[1:4] == identity.split("-")[1:4] and times.partition(".")[0] == f"{status.st_mtime_ns:x}"
 
 
 def _has_grown(status: os.stat_result, same: Iterable[str]) -> bool:

@@ -4,21 +4,26 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dagkit.errors import printable
+from dagkit.ground.application_folder import LEDGER, OWN
 from dagkit.ground.urls import as_text, below, is_url, local_path, resolved, without_links
 from dagkit_operators.filesystem.access import DANGLING, Found, is_of_file, leads_nowhere, millis_of, special_kind
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, log_unknown, versioned_below
 
 LeaveOut = Callable[[str, OSError], Any]
+Written = Mapping[str, Sequence[str]]
+"""The folders into which an application writes, without links, each with examples of the names of its files."""
 UNFINISHED = (".tmp", "._COPYING_")
 """How the names of unfinished files end."""
+OWN_OUTPUT = "output of this application behind a link"
 TICK_NANOS = 2_000_000_000
 """The coarsest resolution of a filesystem's times. A folder may change again within it and keep its time."""
 
@@ -83,22 +88,40 @@ def files_below(
     unreadable: Callable[[str, str], Any] | None = None,
     is_known: Callable[[os.stat_result], bool] | None = None,
     leave_out: LeaveOut | None = None,
+    written: Written = MappingProxyType({}),
 ) -> Iterator[Found]:
     """The files in a folder, with `recursive` also in its subfolders, whose path relative to the folder is `wanted`.
 
+    What dagkit keeps in the folder of an application is left out; so is a folder of `written` to which a link leads,
+    if it may contain files that are wanted. Without a link, the compiler refuses to write there.
+
     With `skip_unfinished`, hidden and unfinished files are skipped, and hidden folders are not entered. With
     `directories`, the subfolders are yielded too, and the folder itself if it is empty. `unreadable` is called with the
-    path and the kind of each wanted FIFO, device, socket or dangling link; by default, it is logged once. Local folders
+    path and the kind of each wanted FIFO, device, socket or dangling link, and of each folder of `written` that is left
+    out; by default, it is logged once. Local folders
     that `memory` knows unchanged are not listed. Local files for whose status `is_known` holds are left out.
     `leave_out` is called with each local folder that cannot be read, and the error; without it, the error is raised.
     """
     if is_url(folder):
-        for below_it, found in _remote_files(folder, recursive=recursive):
+        for below_it, found in _without_own(_remote_files(folder, recursive=recursive)):
             if not (skip_unfinished and unfinished(below_it)) and (wanted is None or wanted(below_it)):
                 yield found
         return
     skip = unreadable or _log_skipped
-    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory, skip, is_known, leave_out)
+    walk = _Walk(
+        *(
+            local_path(folder),
+            recursive,
+            wanted,
+            skip_unfinished,
+            directories,
+            memory,
+            skip,
+            is_known,
+            leave_out,
+            written,
+        )
+    )
     yield from walk.files()
 
 
@@ -134,16 +157,22 @@ class _Walk:
     memory: FolderMemory | None
     skip: Callable[[str, str], Any]
     """Called with the path and the kind of what cannot be read."""
-    is_known: Callable[[os.stat_result], bool] | None = None
-    leave_out: LeaveOut | None = None
+    is_known: Callable[[os.stat_result], bool] | None
+    leave_out: LeaveOut | None
+    written: Written
     _entered: set[tuple[int, int]] = field(default_factory=set)
     _linked: list[str] = field(default_factory=list)
     """Links to folders that are still to be followed."""
+    _follows: bool = False
+    """Whether only folders behind links are left."""
 
     def files(self) -> Iterator[Found]:
         folders = [self.root]
         while folders or self._linked:
-            folder = folders.pop() if folders else self._linked.pop()
+            folder = folders.pop() if folders else self._followed()
+            if self._follows and self.written and self._reads_output_in(folder):
+                self.skip(folder, OWN_OUTPUT)
+                continue
             try:
                 found = self._files_in(folder, folders)
             except OSError as error:
@@ -152,6 +181,22 @@ class _Walk:
                 self.leave_out(folder, error)
             else:
                 yield from found
+
+    def _followed(self) -> str:
+        """The next link to a folder."""
+        self._follows = True
+        return self._linked.pop()
+
+    def _reads_output_in(self, folder: str) -> bool:
+        """Whether output of the application in a folder behind a link would be read."""
+        names = self.written.get(os.path.realpath(folder), ())
+        below_root = folder[len(self.root) :].lstrip("/")
+        return any(
+            (self.recursive or "/" not in name)
+            and not (self.skip_unfinished and unfinished(name))
+            and (self.wanted is None or self.wanted(f"{below_root}/{name}"))
+            for name in names
+        )
 
     def _files_in(self, folder: str, folders: list[str]) -> list[Found]:
         """The wanted files of one folder, unless it was entered before; its subfolders are added to `folders`."""
@@ -192,6 +237,8 @@ class _Walk:
         start = f"{folder.rstrip('/')}/"
         with _entries(folder) as everything:
             entries = everything
+            if os.path.isfile(start + LEDGER):  # noqa: PTH113 - once for each folder
+                entries = [entry for entry in entries if entry.name not in OWN]
             skips = self.skip_unfinished and _has_unfinished(entries)
             if skips:
                 entries = [entry for entry in entries if not entry.name.startswith(".")]
@@ -284,6 +331,15 @@ def _entries(folder: str) -> Iterator[list[os.DirEntry[str]]]:
         yield listed
     finally:
         os.close(opened)
+
+
+def _without_own(listed: Iterable[tuple[str, Found]]) -> Iterator[tuple[str, Found]]:
+    """The files without those that dagkit keeps in folders of applications."""
+    files = list(listed)
+    homes = [name.removesuffix(LEDGER) for name, _ in files if f"/{name}".endswith(f"/{LEDGER}")]
+    for name, found in files:
+        if not any(name.startswith(home) and name[len(home) :].partition("/")[0] in OWN for home in homes):
+            yield name, found
 
 
 def _remote_files(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:

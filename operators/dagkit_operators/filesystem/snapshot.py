@@ -115,6 +115,15 @@ def is_changed(block: Block, filesystem: Any = None) -> bool:
     return (now.length, now.modified_millis, now.version) != was
 
 
+def refuse_changed(block: Block, filesystem: Any = None) -> None:
+    """Raise FileChanged if the file of a block that was set aside has changed, so that it is found again as a whole."""
+    if is_changed(block, filesystem):
+        raise FileChanged(
+            f"{shown(block.path)} has changed since it was found, and is read as a whole when it is found again",
+            "give up what is set aside of it with `dagkit work give-up`",
+        )
+
+
 def grown(block: Block, filesystem: Any = None) -> Found | None:
     """The file of a block if it has grown since it was split, else None; None for objects with versions.
 

@@ -18,7 +18,7 @@ from dagkit_operators.filesystem.access import (
     unreadable_kind,
 )
 from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
-from dagkit_operators.filesystem.listing import LeaveOut, files_below
+from dagkit_operators.filesystem.listing import LeaveOut, Written, files_below
 from dagkit_operators.filesystem.renames import KnownInodes, inode_of
 from dagkit_operators.finding.bad_places import cause_of, state_left_out
 from dagkit_operators.finding.completeness import IncompleteFiles
@@ -37,6 +37,7 @@ def states_of(
     path: str | None,
     stops: bool,
     opens: bool,
+    written: Written,
 ) -> Iterator[FileState]:
     """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice.
 
@@ -48,7 +49,7 @@ def states_of(
         left_out: dict[str, Exception] = {}
         root = plain(place)
         with reading_from(place):
-            for found in _there(place, path, unreadable, left_out.__setitem__):
+            for found in _there(place, path, unreadable, left_out.__setitem__, written):
                 rule = scanner.rule_against(root, _below(root, found.path))
                 if rule:
                     yield FileState(found.path, "ignored", rule)
@@ -75,7 +76,9 @@ def ignored_kind(unreadable: tuple[str, str]) -> FileState:
     return FileState(as_text(path), "ignored", f"it is {kind}, and only regular files are read")
 
 
-def _there(place: str, path: str | None, unreadable: dict[str, str], leave_out: LeaveOut) -> Iterator[Found]:
+def _there(
+    place: str, path: str | None, unreadable: dict[str, str], leave_out: LeaveOut, written: Written
+) -> Iterator[Found]:
     """The files at and below a place, or the one at a path if it is there. Adds the kinds of what cannot be read."""
     if path is not None and path != place and not _below(plain(place), path):
         return
@@ -92,7 +95,8 @@ def _there(place: str, path: str | None, unreadable: dict[str, str], leave_out: 
     elif kind is not None:
         unreadable[at] = kind
     elif path is None and exists(place):
-        yield from files_below(place, recursive=True, unreadable=unreadable.__setitem__, leave_out=leave_out)
+        skip = unreadable.__setitem__
+        yield from files_below(place, recursive=True, unreadable=skip, leave_out=leave_out, written=written)
 
 
 def _below(root: str, path: str) -> str:

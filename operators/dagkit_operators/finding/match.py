@@ -20,6 +20,7 @@ from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
 from dagkit_operators.filesystem.access import Found, exists, found_of, is_bad_file, looked_up, reading_from
 from dagkit_operators.filesystem.identities import Identities, Recognised, settles_in_millis
+from dagkit_operators.filesystem.listing import Written
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
 from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, cause_of, state_left_out
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
@@ -52,7 +53,8 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
 
     A local file is recognised by its inode and by the first and last bytes of its known content. So it is not sent
     again after it was renamed; a file that reuses its name or inode is a new file, and so is one whose time of change
-    differs while its length does not. A remote file is recognised by its name, length and time of change; an object of
+    differs while its length does not. A file that was deleted, and brought back with its old time, is recognised unless
+    TailFiles follows it. A remote file is recognised by its name, length and time of change; an object of
     S3, Google Cloud Storage or Azure by its name and its version or etag. A file that grew is sent again, to be read as
     a whole, unless TailFiles follows it; a warning names the first file that is read again, and the summary of the
     launch has their number. A file that was changed just now is left to a later scan, as it may still be written,
@@ -113,8 +115,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
                 yield from would_match(pattern, paths)
 
     def places(self, items: Sequence[object]) -> Sequence[str]:
-        """The patterns that are known: those of `Items`, and those that arrived before."""
-        return list(dict.fromkeys([*(item for item in items if isinstance(item, str)), *self.known]))
+        """The patterns that are known: those of `Items`, and those that arrived before and are not left out now."""
+        patterns = [*(item for item in items if isinstance(item, str)), *self.known]
+        return [pattern for pattern in dict.fromkeys(patterns) if not self._was_taken_out(pattern)]
 
     def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:
         """The files that exist in the folders of the patterns, or only the one at a path."""
@@ -125,14 +128,14 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         places = [(pattern, absolute(pattern, self._home)) for pattern in self.places(items)]
         leave_out = left_out.__setitem__
         for _, place in places:
-            for found in _only(path, files_like(place, unreadable.__setitem__, leave_out=leave_out)):
+            for found in _only(path, files_like(place, unreadable.__setitem__, None, leave_out, self._written)):
                 if found.path not in matched:
                     matched.add(found.path)
                     state = self._state_of(found, known, incomplete, leave_out)
                     if state is not None:
                         yield state
         for pattern, place in places:
-            for found in _only(path, files_beside(place, unreadable.__setitem__, leave_out)):
+            for found in _only(path, files_beside(place, unreadable.__setitem__, leave_out, self._written)):
                 if found.path not in matched:
                     matched.add(found.path)
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
@@ -182,6 +185,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
+        if self._was_taken_out(element):
+            tracker.defer_remainder(NEXT_LAUNCH)  # the list does not send it again if it is put back
+            return
         place = absolute(element, self._home)
         self._left_out.clear()
         with reading_from(place, _THEN if is_url(place) else f"{OR_LEAVE}, {_THEN}"):
@@ -204,6 +210,11 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             waits_for=incomplete.sentence,
         )
 
+    def _was_taken_out(self, pattern: str) -> bool:
+        """Whether the lists that send the patterns contained this one in an earlier launch only."""
+        known = None if self._context is None else self._context.known_items
+        return known is not None and pattern not in known
+
     def _pause(self, incomplete: IncompleteFiles) -> timedelta:
         """The time until the next scan."""
         now = datetime.fromtimestamp(self._now_millis() / 1000, UTC)
@@ -213,7 +224,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         """The files that were not known before, those that are to be quarantined, and which others are pending."""
         known = self._identities()
         there = sorted(
-            files_like(place, is_known=known.is_unchanged, leave_out=self.leave_out),
+            files_like(place, is_known=known.is_unchanged, leave_out=self.leave_out, written=self._written),
             key=lambda file: (file.modified_millis, file.path),
         )
         is_empty = not there and not known.unchanged
@@ -309,6 +320,11 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         return self.grown == "read" or (self.grown is None and not followed)
 
     @property
+    def _written(self) -> Written:
+        """Where the application writes, so that no link leads it to its own output."""
+        return {} if self._context is None else self._context.written
+
+    @property
     def _is_followed(self) -> bool:
         return self._context is not None and self._context.is_followed
 
@@ -326,7 +342,12 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
 
     def _identities(self) -> Identities:
         recorded = chain.from_iterable(self.known.values())
-        return Identities(recorded, by_time=self.overwritten_by == "time", by_length=self._sends_grown)
+        return Identities(
+            recorded,
+            by_time=self.overwritten_by == "time",
+            by_length=self._sends_grown,
+            by_inode=self._is_followed,  # TailFiles loses a file that was deleted, and reads another one from its start
+        )
 
     def _now_millis(self) -> int:
         context = self._context

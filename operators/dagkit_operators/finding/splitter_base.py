@@ -8,11 +8,20 @@ from typing import Any, Literal
 from pydantic import PrivateAttr
 
 from dagkit import Block, InputPort, OutputPort, SplittableOperator, State
+from dagkit.errors import InputUnreadable
 from dagkit.ground.urls import absolute, is_url, shown
-from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, SequentialRestrictionTracker
-from dagkit_operators.filesystem.access import Found, reading_from
+from dagkit.ranges import (
+    OFFSET_UNKNOWN,
+    OffsetRange,
+    OffsetRestrictionTracker,
+    RestrictionTracker,
+    SequentialRestrictionTracker,
+)
+from dagkit_operators.compression.opening import facts_of
+from dagkit_operators.filesystem.access import Found, is_bad_file, reading_from
 from dagkit_operators.filesystem.identities import witness_in
 from dagkit_operators.filesystem.path_patterns import missing
+from dagkit_operators.filesystem.snapshot import refuse_changed
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.splitting import Cut, SplitsFiles
 from dagkit_operators.payloads import FileInfo
@@ -43,6 +52,11 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
     on_missing: Literal["fail", "send"] = "fail"
     """What happens if a file does not exist: the run fails until it is there, or the file is sent to `missing`."""
 
+    on_bad_file: Literal["stop", "quarantine"] = "stop"
+    """What to do with a file whose status, or whose content for a receipt, cannot be read: stop the run, or set the
+    file aside and continue. `dagkit work ls` lists it, and `dagkit work retry` puts it back.
+    """
+
     cuts = State[dict[str, Cut]](dict)
     """The files that are being split, by the names of their sources."""
 
@@ -65,8 +79,24 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
         """The metadata and the bytes of the file, as long as it is now; of a missing one, only the metadata."""
         info = self._info_for(element)
-        status = None if info is None else self._status(info)
+        try:
+            status = None if info is None else self._status(info)
+        except InputUnreadable as error:
+            if not self.sets_aside(error):
+                raise
+            return OffsetRange(0, OFFSET_UNKNOWN)  # `process` fails in the same way, or finds the length
         return OffsetRange(0, 1 if status is None else status.length + 1)
+
+    def sets_aside(self, error: Exception) -> bool:
+        return self.on_bad_file == "quarantine" and is_bad_file(error)
+
+    def refuse_retry(self, element: FileInfo) -> None:
+        """Raise FileChanged if the file has changed and is found again: it is divided as a whole then."""
+        info = self._info_for(element)
+        if info is not None and info.is_found_again:
+            refuse_changed(
+                Block(0, self._place_of(info.path), 0, 0, facts=facts_of(info.length, info.modified_millis, None))
+            )
 
     def tracker(
         self,

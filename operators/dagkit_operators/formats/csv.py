@@ -10,9 +10,9 @@ from pydantic import field_validator, model_validator
 from dagkit import Block
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
 from dagkit_operators.contexts.chunk import Chunk, in_portions
-from dagkit_operators.contexts.encodings import UTF_8, Encoding, encoding_of, in_order_of
+from dagkit_operators.contexts.encodings import LOOKED_AT, UTF_8, Encoding, check_wide_text, encoding_of, in_order_of
 from dagkit_operators.contexts.line_columns import starts_of
-from dagkit_operators.contexts.lines import LineTooLong
+from dagkit_operators.contexts.lines import LineTooLong, filled
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
@@ -29,14 +29,18 @@ _MARK = b"\xef\xbb\xbf"
 """A byte order mark in UTF-8."""
 HEADER_CHUNK = 16 << 10
 """Bytes that are read at a time to find the header."""
+SEARCHED = 1 << 20
+"""Bytes at the beginning of a file in which its first newline is searched for."""
+_LINE_END = "a carriage return or newline is within a value: quote that value"
 
 
 class CsvContext(LineFormat):
     """Reads CSV: values between separators, quoted where necessary, with quotes doubled within quotes.
 
     Files are in UTF-8 unless `encoding` is set. Values have the types of `record_type` or `types`; other columns are
-    text. Empty lines are skipped. Quoted values may contain newlines. A row with a quote elsewhere than around a value
-    is rejected, since where its values end is a guess.
+    text. Empty lines are skipped. Quoted values may contain newlines. Rows end with LF or CRLF, or with CR if the first
+    MiB of the file has no LF outside of quotes. A row is rejected whole if it has a quote elsewhere than around a
+    value, or a CR or LF within a value that is not quoted, since where its values end is a guess.
     """
 
     separator: str = ","
@@ -56,6 +60,8 @@ class CsvContext(LineFormat):
 
     _names: tuple[tuple[str, str], list[str]] | None = None
     """The columns of the file that was read last, with its path and version."""
+    _row_end: tuple[Hashable, str] | None = None
+    """The last character of the rows of the file that was read last, with its path and version."""
     _known: tuple[Hashable, RowStarts] | None = None
     """The file that was read last, and where its rows start, if nothing distinguishes its versions."""
 
@@ -98,8 +104,35 @@ class CsvContext(LineFormat):
             return self._quoted_parts(stream, block, tracker)
         return super().parts(stream, block, tracker)
 
-    def lines(self, skipped: int = 0) -> Any:
-        return super().lines(skipped or int(self.header))
+    def lines(self, row_end: str, skipped: int = 0) -> Any:
+        return super().lines(row_end, skipped or int(self.header))
+
+    # RFC 4180 ends rows with CRLF. Python's csv, pandas and Arrow take each LF, CRLF and CR for an end, so a CR within
+    # a value that is not quoted cuts its row in two. Here the beginning of a file decides what ends its rows, and a row
+    # with another end in it is rejected whole.
+    def row_end(self, stream: Seekable, block: Block) -> str:
+        key = block.path, block.version
+        if self._row_end is None or self._row_end[0] != key:
+            self._row_end = key, self._row_end_in(stream, block)
+        return self._row_end[1]
+
+    def _row_end_in(self, stream: Seekable, block: Block) -> str:
+        """A carriage return if the beginning of a file has no newline outside of quotes, else a newline."""
+        encoding = in_order_of(encoding_of(self.encoding, "\n"), stream)
+        stream.seek(0)
+        content, size, ended = b"", HEADER_CHUNK, False
+        while len(content) < SEARCHED and not ended:
+            buffer = memoryview(bytearray(min(size, SEARCHED - len(content))))
+            count = filled(stream, buffer)
+            content += buffer[:count]
+            if encoding.name == UTF_8:
+                check_wide_text(block.path, content[:LOOKED_AT])
+            ended, size = count < len(buffer), 2 * size
+            text = encoding.decoded(content)
+            outside = self.quote.join(text.split(self.quote)[::2]) if self._searches_quotes else text
+            if "\n" in outside:
+                return "\n"
+        return "\r" if "\r" in outside else "\n"
 
     def names_of(self, stream: Seekable, block: Block) -> list[str]:
         """The columns of a file, as its header names them. Raise ColumnsMismatched unless they are distinct."""
@@ -111,7 +144,9 @@ class CsvContext(LineFormat):
         return self._names[1]
 
     def _header(self, stream: Seekable, block: Block) -> list[str]:
-        row = self._first_quoted_row(stream, block) if self._searches_quotes else self._first_line(stream, block)
+        row_end = self.row_end(stream, block)
+        first_row = self._first_quoted_row if self._searches_quotes else self._first_line
+        row = first_row(stream, block, row_end)
         names = self._values_of(row.removeprefix("\ufeff").rstrip("\r\n"), block.path)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -120,9 +155,9 @@ class CsvContext(LineFormat):
             raise ColumnsMismatched(block.path, "its first line, at byte 0, is empty and names no columns")
         return names
 
-    def _first_line(self, stream: Seekable, block: Block) -> str:
+    def _first_line(self, stream: Seekable, block: Block, row_end: str) -> str:
         start = Block(block.block_id, block.path, 0, 1, version=block.version, facts=block.facts)
-        reading = super().lines().model_copy(update={"chunk_size": HEADER_CHUNK})
+        reading = super().lines(row_end).model_copy(update={"chunk_size": HEADER_CHUNK})
         return "".join(
             text
             for one in reading.batches(stream, start, OffsetRestrictionTracker(OffsetRange(0, 1)))
@@ -130,15 +165,15 @@ class CsvContext(LineFormat):
             for text in one.column(VALUE).values()
         )
 
-    def _first_quoted_row(self, stream: Seekable, block: Block) -> str:
-        quoted = self._quoted(stream, RowStarts(), HEADER_CHUNK)
+    def _first_quoted_row(self, stream: Seekable, block: Block, row_end: str) -> str:
+        quoted = self._quoted(stream, row_end, RowStarts(), HEADER_CHUNK)
         with _of_file(block.path):
             content = b"".join(chunk.data.tobytes() for chunk in quoted.chunks(0, 1))
         return quoted.encoding.decoded(content)
 
-    def _quoted(self, stream: Seekable, known: RowStarts, size: int) -> Quoted:
+    def _quoted(self, stream: Seekable, row_end: str, known: RowStarts, size: int) -> Quoted:
         encoding = in_order_of(encoding_of(self.encoding, "\n"), stream)
-        marks = Marks.of(encoding, self.separator, self.quote)
+        marks = Marks.of(encoding, self.separator, self.quote, row_end)
         return Quoted(stream, encoding, marks, known, size, self.longest_line)
 
     def _values_of(self, header: str, path: str) -> list[str]:
@@ -156,7 +191,7 @@ class CsvContext(LineFormat):
         except UnicodeEncodeError:
             raise ColumnsMismatched(path, "its header, at byte 0, is not UTF-8; set its encoding") from None
         except csv.Error as fault:
-            why = "a carriage return ends no row; end rows with newlines" if "\r" in header else str(fault)
+            why = _LINE_END if "\r" in header else str(fault)
             raise ColumnsMismatched(path, f"its header, at byte 0, is no row: {why}") from None
         return rows[0] if rows else []
 
@@ -174,12 +209,10 @@ class CsvContext(LineFormat):
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow.csv as pa_csv  # noqa: PLC0415
 
-        self._check_quotes(part)
+        self._check_ends(part)
         content = part.data.data.tobytes()
         if content.startswith(_MARK) and not _begins_file(part):
             content = _MARK + content  # Arrow takes the first one for the mark of a file
-        if len(part) > 1 and content.count(b"\r") != content.count(b"\r\n"):
-            raise RowRefused("a carriage return ends no row")
         reading = pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=schema.names)
         parsing = pa_csv.ParseOptions(delimiter=self.separator, quote_char=self.quote or False)
         included = [field for field in schema if not pa.types.is_null(field.type)]
@@ -211,24 +244,28 @@ class CsvContext(LineFormat):
                 batch = batch.set_column(index, name, pc.if_else(missing, pa.scalar(None, pa.string()), column))
         return batch
 
-    def _check_quotes(self, part: Part) -> None:
-        """Raise RowRefused for rows with a quote that neither begins nor ends a value, and is not doubled in one."""
-        if not self.quote:
-            return
-        marks = Marks.of(Encoding(UTF_8), self.separator, self.quote)
-        quotes = marks.quotes_in(part.data)
-        if not len(quotes):
-            return
-        first = len(_MARK) if part.data[: len(_MARK)].tobytes() == _MARK and _begins_file(part) else 0
-        if not marks.are_strict(part.data, quotes, first):
-            raise RowRefused("a quote is within a value: double it there, or set quote to '' if no value is quoted")
-        if len(quotes) % 2:
-            hint = "" if self.quoted_newlines else "; set quoted_newlines if values contain newlines"
-            raise RowRefused(f"a quote is open at the end{hint}")
+    def _check_ends(self, part: Part) -> None:
+        """Raise RowRefused for rows of which it is a guess where they or their values end.
+
+        These have a quote that neither begins nor ends a value, and is not doubled in one, or another line end.
+        """
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        marks = Marks.of(Encoding(UTF_8), self.separator, self.quote, "\n")
+        quotes = marks.quotes_in(part.data) if self.quote else np.empty(0, np.int64)
+        if len(quotes):
+            first = len(_MARK) if part.data[: len(_MARK)].tobytes() == _MARK and _begins_file(part) else 0
+            if not marks.are_strict(part.data, quotes, first):
+                raise RowRefused("a quote is within a value: double it there, or set quote to '' if no value is quoted")
+            if len(quotes) % 2:
+                hint = "" if self.quoted_newlines else "; set quoted_newlines if values contain newlines"
+                raise RowRefused(f"a quote is open at the end{hint}")
+        if not marks.are_whole(part.data, quotes, part.offsets):
+            raise RowRefused(_LINE_END)
 
     def _quoted_parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
         """The rows that the tracker grants; a newline within quotes ends no row."""
-        quoted = self._quoted(stream, self._row_starts(block), self.chunk_size)
+        quoted = self._quoted(stream, self.row_end(stream, block), self._row_starts(block), self.chunk_size)
         with _of_file(block.path):
             first = quoted.row_at(tracker.current_restriction().start)
             skips = self.header

@@ -13,7 +13,7 @@ from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.tabular import Made, Places, as_text
 from dagkit_operators.native.json_members import MemberNames, columns_of
 from dagkit_operators.payloads import Rejected
-from dagkit_operators.values.record_types import Ignored, names_within, other_members, reason_of
+from dagkit_operators.values.record_types import Ignored, names_within, other_members, reason_of, with_nulls
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,7 +135,7 @@ class JsonLinesContext(LineFormat):
         if not self.wanted:
             return row
         if self.record_type is not None and self.maker().validated is not None:
-            return row
+            return with_nulls(row, self.record_type)
         missing = [name for name, field in self.fields.items() if not field.is_optional and row.get(name) is None]
         if missing:
             raise ValueError(f"no value for {', '.join(missing)}")

@@ -61,15 +61,20 @@ class LineFormat(TabularContext):
 
     def parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
         """The rows that the tracker grants, as text."""
-        for one in self.lines().batches(stream, block, tracker):
+        for one in self.lines(self.row_end(stream, block)).batches(stream, block, tracker):
             if isinstance(one, Rejected):
                 yield one
             elif len(one):
                 yield Part.of_column(one.column(VALUE))
 
-    def lines(self, skipped: int = 0) -> ReadAheadLineReaderContext:
+    def row_end(self, stream: Seekable, block: Block) -> str:  # noqa: ARG002 - for overrides
+        """The last character of the rows of a file."""
+        return "\n"
+
+    def lines(self, row_end: str, skipped: int = 0) -> ReadAheadLineReaderContext:
         """The context that reads the lines, without the first ones of each file."""
         return ReadAheadLineReaderContext(
+            delimiter=row_end,
             longest_line=self.longest_line,
             chunk_size=self.chunk_size,
             skip_header_lines=skipped,

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.encodings import Encoding
@@ -59,15 +59,17 @@ class Marks:
 
     separator: int
     quote: int
-    newline: int
-    carriage_return: int
+    row_end: int
+    """The last character of a row: a newline, or a carriage return."""
+    other_end: int
+    """The other one of these two. A quote after it opens a value, so that a value never begins a row by itself."""
 
     @classmethod
-    def of(cls, encoding: Encoding, separator: str, quote: str) -> "Marks":
+    def of(cls, encoding: Encoding, separator: str, quote: str, row_end: str) -> "Marks":
         """The units of these characters in an encoding."""
-        order: Literal["big", "little"] = "big" if encoding.name.endswith("-be") else "little"
-        codes = [character.encode(encoding.name) for character in (separator, quote, "\n", "\r")]
-        return cls(*(int.from_bytes(code, order) for code in codes))
+        other_end = "\r" if row_end == "\n" else "\n"
+        codes = [character.encode(encoding.name) for character in (separator, quote, row_end, other_end)]
+        return cls(*(int.from_bytes(code, encoding.order) for code in codes))
 
     def quotes_in(self, units: "Units") -> "Places":
         """Where the quotes are."""
@@ -82,27 +84,45 @@ class Marks:
 
         opening, closing = quotes[0::2], quotes[1::2]
         before = units[np.maximum(opening - 1, 0)]
-        begins = (before == self.separator) | (before == self.newline) | (before == self.quote) | (opening == first)
+        begins = self._may_begin(before) | (before == self.quote) | (opening == first)
         begins[:1] &= (before[:1] != self.quote) | (opening[:1] == first)  # no value was closed before the first quote
         after = units[np.minimum(closing + 1, len(units) - 1)]
-        ends = (after == self.separator) | (after == self.newline) | (after == self.carriage_return)
+        ends = (after == self.separator) | (after == self.row_end) | (after == self.other_end)
         ends |= (after == self.quote) | (closing == len(units) - 1)
         return bool(begins.all() and ends.all())
 
-    def row_ends(self, units: "Units", first: int) -> "Places":
-        """The ends of rows, after their newlines. A quote within a value that is not quoted has no meaning."""
+    def _may_begin(self, before: "Units") -> "npt.NDArray[np.bool_]":
+        """Whether a value may begin after each of these units."""
+        ends: npt.NDArray[np.bool_] = (before == self.row_end) | (before == self.other_end) | (before == self.separator)
+        return ends
+
+    def are_whole(self, units: "Units", quotes: "Places", offsets: "Places") -> bool:
+        """Whether no row between these offsets has a newline or a carriage return before its end, outside of quotes."""
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
-        newlines, quotes = _places(units, self.newline), self.quotes_in(units)
+        for end in (self.row_end, self.other_end):
+            after = _places(units, end) + 1
+            after = after[offsets[np.searchsorted(offsets, after)] != after] if len(after) else after
+            following = units[after]
+            after = after[(following != self.row_end) & (following != self.other_end)]
+            if (np.searchsorted(quotes, after) % 2 == 0).any():
+                return False
+        return True
+
+    def row_ends(self, units: "Units", first: int) -> "Places":
+        """The ends of rows. A quote within a value that is not quoted has no meaning."""
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        places, quotes = _places(units, self.row_end), self.quotes_in(units)
         if not len(quotes):
-            return newlines + 1
+            return places + 1
         if self.are_strict(units, quotes, first):
-            ends_row = np.searchsorted(quotes, newlines) % 2 == 0
+            ends_row = np.searchsorted(quotes, places) % 2 == 0
         else:
             opened, closed = self._quoted_values(units, quotes, first)
-            within = np.searchsorted(opened, newlines) - 1
-            ends_row = (within < 0) | (newlines > closed[np.maximum(within, 0)])
-        ends: Places = newlines[ends_row] + 1
+            within = np.searchsorted(opened, places) - 1
+            ends_row = (within < 0) | (places > closed[np.maximum(within, 0)])
+        ends: Places = places[ends_row] + 1
         return ends
 
     def _quoted_values(self, units: "Units", quotes: "Places", first: int) -> "tuple[Places, Places]":
@@ -110,7 +130,7 @@ class Marks:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         before = units[np.maximum(quotes - 1, 0)]
-        begins = ((before == self.separator) | (before == self.newline) | (quotes == first)).tolist()
+        begins = (self._may_begin(before) | (quotes == first)).tolist()
         places = [*quotes.tolist(), len(units)]
         opened, closed, index = [], [], 0
         while index < len(quotes):
@@ -162,7 +182,8 @@ class Quoted:
             starting = int(np.searchsorted(offsets[:-1], end - base))
             if starting:
                 data = np.frombuffer(content, np.uint8)[: int(offsets[starting])]
-                yield Chunk(data, base, "\n".encode(self.encoding.name), offsets[: starting + 1])
+                end_of_row = self.marks.row_end.to_bytes(self.encoding.unit, self.encoding.order)
+                yield Chunk(data, base, end_of_row, offsets[: starting + 1])
             if base + int(ends[-1]) >= end:
                 return
 
@@ -190,7 +211,7 @@ class Quoted:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         unit, mark = self.encoding.unit, self.encoding.mark
-        kind = np.dtype(f"{'>' if self.encoding.name.endswith('-be') else '<'}u{unit}")
+        kind = np.dtype(f"{'>' if self.encoding.order == 'big' else '<'}u{unit}")
         units: Units = np.frombuffer(content, kind, len(content) // unit)
         first = len(mark) // unit if base == 0 and mark and content.startswith(mark) else 0
         return self.marks.row_ends(units, first).astype(np.int64) * unit

@@ -1,6 +1,5 @@
 """Readers of blocks for formats with columns: each has the reader context of its format."""
 
-from collections.abc import Mapping
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
@@ -19,13 +18,6 @@ class RecordsReader(BlockReader[Any], Generic[V]):
     """Reads records whose type is that of its reader context, if it has one."""
 
     messages = OutputPort[Record[V]](main=True)
-
-    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:  # noqa: ARG002 - as declared
-        context: Any = self.reader_context
-        if port != "messages" or self.converts:
-            return None
-        known: Any = context.record_type if context.sends == "records" else None
-        return Record[known] if known is not None else Record[Any]
 
 
 class JsonLinesReader(RecordsReader[V], Generic[V]):

@@ -105,6 +105,10 @@ class TabularContext(ReaderContext[Any]):
         return self
 
     @property
+    def sent_type(self) -> Any:
+        return Any if self.record_type is None or self.sends == "batches" else self.record_type
+
+    @property
     def is_typed(self) -> bool:
         """Whether each column has an Arrow type, so that each block gives the same types; here, files state them."""
         return True

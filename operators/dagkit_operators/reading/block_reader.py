@@ -1,7 +1,7 @@
 """Reading blocks. However a file is split, each record belongs to exactly one block."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Self, TypeVar, get_args
 
 from pydantic import model_validator
@@ -53,6 +53,10 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
             f"reader_context is wrong: {context} reads {reads.__name__}, and {reader} sends {sends.__name__}; write "
             "convert_to_record, or set another reader context"
         )
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:  # noqa: ARG002 - what the files hold
+        sent: Any = self.reader_context.sent_type
+        return None if port != "messages" or self.converts else Record[sent]
 
     def tracker(self, element: Block, restriction: OffsetRange) -> Tracker:
         """Return the tracker for a range of a block. It splits where the reader context and the splitter allow it."""

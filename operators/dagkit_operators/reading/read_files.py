@@ -45,8 +45,8 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
             return None
         if self.parse is not None:
             return returned_by(self.parse)
-        reads = self.reader_context.reads
-        return None if reads is Any else reads
+        sent = self.reader_context.sent_type
+        return None if sent is Any else sent
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
         return OffsetRange(0, self.block_of(element).end)

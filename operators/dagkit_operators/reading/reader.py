@@ -30,7 +30,7 @@ from dagkit_operators.contexts.reader_context import (
 from dagkit_operators.filesystem.access import Found, Seekable, is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.filesystem.identities import settles_in_millis
-from dagkit_operators.filesystem.snapshot import FileChanged, FileReplaced, grown, is_changed, open_snapshot
+from dagkit_operators.filesystem.snapshot import FileReplaced, grown, open_snapshot, refuse_changed
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
@@ -108,11 +108,8 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     def refuse_retry(self, element: Any) -> None:
         """Raise FileChanged if the file of an element has changed: it is found again, and read as a whole."""
         block = self.block_of(element)
-        if FOUND_AGAIN in (block.facts or {}) and is_changed(block, self.get_fs_instance()):
-            raise FileChanged(
-                f"{shown(block.path)} has changed since it was found, and is read as a whole when it is found again",
-                "give up what is set aside of it with `dagkit work give-up`",
-            )
+        if FOUND_AGAIN in (block.facts or {}):
+            refuse_changed(block, self.get_fs_instance())
 
     def setup(self, context: Context) -> None:
         self._indexes = IndexFolder(context.application_path)

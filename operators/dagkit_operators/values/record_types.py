@@ -58,7 +58,7 @@ class FieldType:
 def fields_of(record_type: type) -> Mapping[str, FieldType]:
     """The fields of a dataclass, a pydantic model, a TypedDict or a NamedTuple. Raise TypeError for any other class."""
     names, hints = names_of(record_type), get_type_hints(record_type)
-    return {name: _field_type(hints[name]) for name in names}
+    return {name: plain_hint(hints[name]) for name in names}
 
 
 def names_of(record_type: type) -> Sequence[str]:
@@ -123,9 +123,9 @@ def names_within(record_type: type | None, path: str = "", around: tuple[type, .
 
 def _record_in(hint: Any) -> type | None:
     """The record type that a field holds, alone or in a list; None if it holds none, or a tuple."""
-    hint = _field_type(hint).hint
+    hint = plain_hint(hint).hint
     if get_origin(hint) in (list, Sequence):
-        hint = _field_type(get_args(hint)[0]).hint
+        hint = plain_hint(get_args(hint)[0]).hint
     if not isinstance(hint, type) or issubclass(hint, tuple):
         return None
     try:
@@ -133,6 +133,46 @@ def _record_in(hint: Any) -> type | None:
     except TypeError:
         return None
     return hint
+
+
+def with_nulls(row: Any, record_type: type) -> Any:
+    """An object of JSON with None for each field that may be None, is missing, and has no default; also in records."""
+    if not isinstance(row, dict):
+        return row
+    nulls, within = _nulls_of(record_type)
+    filled = {**{keys[-1]: None for keys in nulls if not any(key in row for key in keys)}, **row}
+    for name, held in within.items():
+        value = filled.get(name)
+        if isinstance(value, list):
+            filled[name] = [with_nulls(item, held) for item in value]
+        elif isinstance(value, dict):
+            filled[name] = with_nulls(value, held)
+    return filled
+
+
+@lru_cache(maxsize=256)
+def _nulls_of(record_type: type) -> tuple[Sequence[Sequence[str]], Mapping[str, type]]:
+    """The keys of each field that may be None and has no default, and the records within the record by their keys."""
+    nulls: list[Sequence[str]] = []
+    within: dict[str, type] = {}
+    for name, field in fields_of(record_type).items():
+        keys = list(_keys_of(record_type, name))
+        if field.is_optional and not _has_default(record_type, name):
+            nulls.append(keys)
+        held = _record_in(field.hint)
+        if held is not None:
+            within |= dict.fromkeys(keys, held)
+    return nulls, within
+
+
+def _has_default(record_type: type, name: str) -> bool:
+    if dataclasses.is_dataclass(record_type):
+        field = {field.name: field for field in dataclasses.fields(record_type)}[name]
+        return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    model_fields = getattr(record_type, "model_fields", None)
+    if model_fields is not None:
+        return not model_fields[name].is_required()
+    return name in getattr(record_type, "_field_defaults", ()) or name in getattr(record_type, "__optional_keys__", ())
 
 
 def leaves_others(record_type: type | None) -> bool:
@@ -154,7 +194,8 @@ def checked_fields_of(record_type: type | None) -> Mapping[str, FieldType]:
         raise ValueError(str(fault)) from None
 
 
-def _field_type(hint: Any) -> FieldType:
+def plain_hint(hint: Any) -> FieldType:
+    """A type without None, and whether it had it."""
     if get_origin(hint) in (Union, types.UnionType):
         members = [member for member in get_args(hint) if member is not types.NoneType]
         return FieldType(members[0] if len(members) == 1 else hint, len(members) < len(get_args(hint)))
@@ -170,7 +211,7 @@ def arrow_type(hint: Any) -> "pa.DataType | None":
     if hint is decimal.Decimal:
         return pa.decimal128(_DIGITS, _PLACES)
     if get_origin(hint) is list:
-        item = arrow_type(_field_type(get_args(hint)[0]).hint)
+        item = arrow_type(plain_hint(get_args(hint)[0]).hint)
         return None if item is None else pa.list_(item)
     return None
 

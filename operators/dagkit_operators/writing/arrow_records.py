@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin
 
 from pydantic import field_validator
 
@@ -13,26 +13,48 @@ from dagkit.schema import is_known, spelled
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.payloads import Record
 from dagkit_operators.values.processed import processed_column, processed_value
-from dagkit_operators.values.record_types import arrow_type, checked_fields_of, fields_of
+from dagkit_operators.values.record_types import arrow_type, checked_fields_of, fields_of, plain_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_columns(record_type: type | None) -> type | None:
+def check_columns(record_type: type | None, type_of: "Callable[[Any], pa.DataType | None]" = arrow_type) -> type | None:
     """Return the record type. Raise ValueError if it has no fields, or one whose type no column holds."""
     for name, field in checked_fields_of(record_type).items():
-        if arrow_type(field.hint) is None:
-            raise ValueError(f"the field {name} has a type without an Arrow column: {field.hint!r}")
+        if type_of(field.hint) is None:
+            raise ValueError(f"the field {name} has a type without an Arrow column: {spelled(field.hint)}")
     return record_type
 
 
+@lru_cache(maxsize=256)
 def schema_of(record_type: type) -> "pa.Schema":
     """The columns of a record type."""
     import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     fields = fields_of(record_type).items()
-    return pa.schema([pa.field(name, arrow_type(field.hint), field.is_optional) for name, field in fields])
+    return pa.schema([pa.field(name, nested_type(field.hint), field.is_optional) for name, field in fields])
+
+
+def nested_type(hint: Any, around: Sequence[type] = ()) -> "pa.DataType | None":
+    """The Arrow type of values in Python, also of records and of lists of records; None if there is none.
+
+    `around` are the record types in which the value lies: one that contains itself has no Arrow type.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    plain = arrow_type(hint)
+    if plain is not None:
+        return plain
+    if get_origin(hint) is list:
+        item = nested_type(plain_hint(get_args(hint)[0]).hint, around)
+        return None if item is None else pa.list_(item)
+    if hint in around or not has_fields(hint):
+        return None
+    members = {name: (nested_type(field.hint, [*around, hint]), field) for name, field in fields_of(hint).items()}
+    if any(kind is None for kind, _ in members.values()):
+        return None
+    return pa.struct([pa.field(name, kind, field.is_optional) for name, (kind, field) in members.items()])
 
 
 def _text_unwritable(column: str, text: str) -> RunFailure:
@@ -121,8 +143,11 @@ def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
     """One field of records. Raise TypeError that shows the first record whose value the column cannot hold."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
+    is_nested = pa.types.is_nested(field.type)
+
     def made(some: Sequence[Any]) -> pa.Array:
-        return pa.array([field_of(record, field.name) for record in some], type=field.type, from_pandas=False)
+        values = [field_of(record, field.name) for record in some]
+        return pa.array(map(_as_dicts, values) if is_nested else values, type=field.type, from_pandas=False)
 
     try:
         return made(records)
@@ -136,6 +161,16 @@ def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
         raise
 
 
+def _as_dicts(value: Any) -> Any:
+    """A value with dicts in the place of the records in it, which are all that Arrow takes for a struct."""
+    if isinstance(value, list):
+        return [_as_dicts(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _as_dicts(member) for name, member in value.items()}
+    kind: Any = type(value)
+    return {name: _as_dicts(getattr(value, name)) for name in fields_of(kind)} if has_fields(kind) else value
+
+
 def field_of(record: Any, name: str) -> Any:
     """A field of a record, or a value of a dict."""
     return record[name] if isinstance(record, dict) else getattr(record, name)
@@ -143,6 +178,9 @@ def field_of(record: Any, name: str) -> Any:
 
 class RecordTyped(Operator):
     """Writes records of one type. If the type is not set, it is that of the stream."""
+
+    holds_records: ClassVar[bool] = False
+    """Whether a column may hold records."""
 
     record_type: type | None = None
     """A dataclass, pydantic model, TypedDict or NamedTuple, whose fields are the columns; None: that of the stream.
@@ -153,7 +191,7 @@ class RecordTyped(Operator):
     @field_validator("record_type")
     @classmethod
     def _has_columns(cls, record_type: type | None) -> type | None:
-        return check_columns(record_type)
+        return check_columns(record_type, nested_type if cls.holds_records else arrow_type)
 
     def implied_properties(self, received: Mapping[str, Any]) -> Mapping[str, Any]:
         value = _value_of(received.get("input", Any))

@@ -26,7 +26,7 @@ class FileOutput(Rejecting, RolledFiles, Generic[T]):
     """
 
     input = InputPort[T]()
-    items_dropped = auto_metric(0)
+    items_dropped = auto_metric(0, counted="left out")
     """Items for which `file_name` returned no name: they are not written."""
 
     _limits: ClassVar[tuple[str, ...]] = (

@@ -37,6 +37,7 @@ class ParquetPartWriter(RecordTyped, Generic[T]):
     """
 
     kind = "files.parquet-part-writer/1"
+    holds_records = True
     checkpointable_within_app_window = False
     """False, because an unfinished file is no part of the state."""
     input = InputPort[T]()

@@ -27,9 +27,9 @@ class OpenPart:
     count: int = 0
     """Items."""
     windows: int = 0
-    """Windows that ended since the part was begun, including the first."""
+    """Windows that ended since the part was begun, including the first; 0 unless they are limited."""
     idle: int = 0
-    """The last of them in which nothing was written."""
+    """The last windows in which nothing was written; 0 unless they are limited."""
     begun: int = 0
     """The window in which the part was begun."""
     begun_at: datetime | None = None
@@ -200,10 +200,12 @@ class RolledFiles(Operator):
 
     def _end_part(self, name: str, part: OpenPart) -> None:
         """Finish a part at the end of a window if its time is over; otherwise ask for a window at that time."""
-        part.windows += 1
+        # Count for limits only: a window that only polls has to be committed if it changes the state.
+        if self.rotation_windows:
+            part.windows += 1
         if name in self._written:
             part.idle, part.written_at = 0, self.files.began
-        else:
+        elif self.max_idle_windows:
             part.idle += 1
         due, began = self._due(part), self.files.began
         aged = 0 < self.rotation_windows <= part.windows or 0 < self.max_idle_windows <= part.idle

@@ -193,7 +193,7 @@ def test_files_of_an_operator_that_does_not_list_them_are_read(launch, files, pu
     assert states(ls("ls", "--json")) == {"a.txt": ("read", "")}
 
 
-def test_explain_names_blocks_windows_rows_and_outputs(dagkit, launch, files, write):
+def test_explain_names_blocks_windows_items_and_outputs(dagkit, launch, files, write):
     explain = files(APP)
     write("in/ä.txt", "one\ntwo\nsix\n")
     launch()
@@ -207,24 +207,24 @@ def test_explain_names_blocks_windows_rows_and_outputs(dagkit, launch, files, wr
     assert (first["finder"], first["source"], first["taken_by"], first["pending"]) == ("Splitter", str(path), 1, 0)
     assert first["blocks"] == [{"number": n, "start": 4 * n, "end": 4 * n + 4} for n in range(3)]
     outputs = [f"{out}/{number}" for number in range(3)]
-    assert first["windows"] == [{"window": 1, "operator": "Reader", "bytes": 12, "rows": 3, "outputs": outputs}]
+    assert first["windows"] == [{"window": 1, "operator": "Reader", "bytes": 12, "items": 3, "outputs": outputs}]
     assert second["source"].startswith(f"{path}@")
-    assert [(window["window"], window["bytes"], window["rows"]) for window in second["windows"]] == [(2, 6, 1)]
+    assert [(window["window"], window["bytes"], window["items"]) for window in second["windows"]] == [(2, 6, 1)]
     lines = dagkit("files", "explain", "place", "in/ä.txt").out.splitlines()
     assert lines[0] == "in/ä.txt"
     assert [line for line in lines if line.startswith("  window")] == [
-        "  window 1: Reader read 12 bytes, 3 rows",
-        "  window 2: Reader read 6 bytes, 1 row",
+        "  window 1: Reader read 12 bytes and sent 3 items",
+        "  window 2: Reader read 6 bytes and sent 1 item",
     ]
     assert lines[-1].startswith("    which wrote to ")
 
 
-def test_rows_are_not_reported_of_a_window_that_read_other_files_too(launch, files, put):
+def test_items_are_not_reported_of_a_window_that_read_other_files_too(launch, files, put):
     explain = files(APP)
     put(a="one", b="two")
     launch()
     (reading,) = explain("explain", "in/a.txt", "--json").document["readings"]
-    assert [(window["bytes"], window["rows"]) for window in reading["windows"]] == [(4, None)]
+    assert [(window["bytes"], window["items"]) for window in reading["windows"]] == [(4, None)]
     lines = explain("explain", "elsewhere").out.splitlines()[1:]
     assert lines == ["no operator finds a file there now", "the ledger does not name it"]
 
@@ -246,7 +246,7 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, launc
     document = of("explain", "in/a.txt", "--json").document
     assert document["now"] == [{"finder": "Match", "state": "read", "reason": ""}]
     (reading,) = document["readings"]
-    assert [(read["operator"], read["bytes"], read["rows"]) for read in reading["windows"]] == [("Read", 8, 2)]
+    assert [(read["operator"], read["bytes"], read["items"]) for read in reading["windows"]] == [("Read", 8, 2)]
 
 
 @pytest.fixture
@@ -429,3 +429,52 @@ def test_a_file_whose_name_is_not_utf_8_is_explained_and_forgotten(source, finde
         assert of("forget", name, "--at-launch", "--json").document["operator"] == finder
     launch()
     assert sum(len(reading["windows"]) for reading in of("explain", path, "--json").document["readings"]) == 2
+
+
+TWO_FINDERS = f"""{HEAD}
+    lines = dag.add_operator("Lines", FileSplitterInput("in")) >> dag.add_operator("Read lines", LineReader())
+    lines >> dag.add_operator("Line writer", PartWriter(file_path="lines"))
+    found = dag.add_operator("Patterns", Items(items=["in/*"])) >> dag.add_operator("Match", MatchFiles())
+    read = dag.add_operator("Read", ReadFiles(on_bad_file="quarantine", longest_line=4, chunk_size=4))
+    found >> read >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+
+
+def test_a_file_that_two_operators_found_has_a_state_for_each(launch, files, put):
+    put(a="one", b="two lines")
+    ls = files(TWO_FINDERS)
+    launch()
+    listed = {(file["finder"], Path(file["path"]).name): file["state"] for file in ls("ls", "--json").document["files"]}
+    assert listed == {
+        ("Lines", "a.txt"): "read",
+        ("Lines", "b.txt"): "read",
+        ("Match", "a.txt"): "read",
+        ("Match", "b.txt"): "quarantined",
+    }
+
+
+@pytest.mark.parametrize("source", [APP, MATCHING], ids=["blocks", "files found in the graph"])
+def test_a_file_that_was_set_aside_replaced_and_read_is_read(source, dagkit, launch, files, put):
+    put(a="one", b="two lines")
+    for reader in ("LineReader(", "ReadFiles("):
+        source = source.replace(reader, f"{reader}on_bad_file='quarantine', longest_line=4, chunk_size=4, ")
+    ls = files(source)
+    launch()
+    assert states(ls("ls", "--json"))["b.txt"][0] == "quarantined"
+    put(b="ok")
+    launch()
+    assert states(ls("ls", "--json")) == {"a.txt": ("read", ""), "b.txt": ("read", "")}
+    assert states(dagkit("files", "ls", "place", "--json"))["b.txt"] == ("read", "")
+    assert [now["state"] for now in ls("explain", "in/b.txt", "--json").document["now"]] == ["read"]
+    aside = dagkit("work", "ls", "place", "--json").document
+    assert "b.txt" in str(aside)
+
+
+def test_batches_that_a_reader_sent_count_as_items(launch, files, write):
+    write("in/a.csv", "n\n1\n2\n3\n")
+    context = 'CsvReader(reader_context=CsvContext(types={"n": "int64"}, sends="batches"), '
+    ls = files(APP.replace("LineReader(", context).replace("RecordWriter", "ParquetPartWriter").replace("=4", "=40"))
+    launch()
+    (reading,) = ls("explain", "in/a.csv", "--json").document["readings"]
+    assert [(window["bytes"], window["items"]) for window in reading["windows"]] == [(8, 1)]
+    assert "  window 1: Reader read 8 bytes and sent 1 item" in ls("explain", "in/a.csv").out.splitlines()

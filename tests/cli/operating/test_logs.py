@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.operating.logs import as_text
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.observers import run_log
+from dagkit.observers.log_lines import as_text
 from tests.engine.parts.test_requests import multiplied
 
 TIMES = {"dt.attr.APPLICATION_NAME": "Times"}

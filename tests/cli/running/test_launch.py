@@ -415,3 +415,30 @@ def populate_dag(dag: Dag, conf: Config) -> None:
     assert answer.code == 7
     assert answer.err.count("a Python worker ended without an exception; it was killed") == 1
     assert not [noise for noise in ("Traceback", "\tat ", "SparkException", "ERROR ", "py4j") if noise in answer.err]
+
+
+UNNAMED = """
+from dagkit import Config, Dag
+from dagkit_operators import FileOutput, Items
+
+
+class ByName(FileOutput[str]):
+    file_path: str = "out"
+
+    def file_name(self, item: str) -> str:
+        return item
+
+    def bytes_for(self, item: str) -> bytes:
+        return item.encode()
+
+
+def populate_dag(dag: Dag, conf: Config) -> None:
+    dag.add_operator("Names", Items[str](items=["a", "", "b"])) >> dag.add_operator("Out", ByName())
+"""
+
+
+def test_items_without_a_file_are_in_the_accounts_of_the_launch_and_of_its_window(dagkit, write):
+    write("app.py", UNNAMED)
+    launched = dagkit("launch", "app.py", "--once", "--reference", "--path", "place")
+    assert "\nOut: 1 left out (items_dropped)\n" in launched.out
+    assert "1 left out (items_dropped)" in dagkit("ledger", "show", "place").out

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.running.new import SAMPLES, examples
+from dagkit.cli.making.examples import SAMPLES, examples
 from tests.cli.conftest import ROOT
 from tests.patience import LONG_WINDOWS
 
@@ -34,6 +34,7 @@ def test_a_new_application_can_be_launched_by_the_same_command_which_prints_othe
     assert dagkit("ledger", "show", "words/.dagkit/Words").code == 0
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("example", [*SAMPLES])
 def test_an_example_with_input_can_be_launched_by_the_same_command(dagkit, folder, example):

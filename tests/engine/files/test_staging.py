@@ -205,10 +205,24 @@ def test_a_name_that_leads_out_of_the_directory_is_refused(files):
         files.open("../a")
 
 
-def test_pieces_make_up_a_file_by_stretch_then_window_then_slot():
-    places = {"c": (50, 1, 0), "b": (0, 2, 0), "a": (0, 1, 1), "d": (50, 1, 1), "": (0, 9, 9)}
-    parts = [part(part=name, order=at[0], window=at[1], slot=at[2]) for name, at in places.items()]
-    assert [piece.path for piece in pieces_of(parts, "/app")] == ["/app/a", "/app/b", "/app/c", "/app/d"]
+@pytest.mark.parametrize(
+    ("element_id", "order"),
+    [(1, "abcd"), (None, "cadb")],
+    ids=["the file of an element, by stretch, window and slot", "any other, by window and slot"],
+)
+def test_the_order_of_pieces(element_id, order):
+    places = {"c": (50, 1, 0), "b": (0, 2, 0), "a": (0, 1, 1), "d": (50, 1, 2), "": (0, 9, 9)}
+    parts = [
+        part(part=name, order=at[0], window=at[1], slot=at[2], element_id=element_id) for name, at in places.items()
+    ]
+    assert [piece.path for piece in pieces_of(parts, "/app")] == [f"/app/{name}" for name in order]
+
+
+def test_a_file_of_no_element_is_one_piece_for_all_stretches(tmp_path, stage, files):
+    for order, word in ((50, "a"), (0, "b")):
+        stage.order = order
+        files.open("all").write(word.encode())
+    assert [(part.order, text_of(tmp_path, part)) for part in stage.parts()] == [(0, "ab")]
 
 
 def test_files_of_several_windows_are_put_in_place(tmp_path):

@@ -17,6 +17,8 @@ from dagkit_operators import (
     LineReader,
     Map,
     MatchFiles,
+    PagedSource,
+    PartWriter,
     QueueInput,
     RecordWriter,
     SqlReader,
@@ -85,15 +87,38 @@ def query(dag, folder):
     yield reader.records
 
 
+class Numbers(PagedSource[int]):
+    """Two pages of numbers, and then none."""
+
+    kind = "idle.numbers/1"
+    poll_millis: int = 7000
+
+    def read_page(self, cursor):
+        first = cursor or 0
+        return ([first, first + 1], first + 2) if first < 4 else ([], cursor)
+
+
+def pages(dag, folder):
+    yield dag.add_operator("pages", Numbers()).output
+
+
 def queue(dag, folder):
     send("memory://", "idle", [b"one"])
     yield dag.add_operator("queue", QueueInput(queue="idle")).output
 
 
-@pytest.mark.parametrize("windows", [1, 5])
+@pytest.mark.parametrize("windows", [1, pytest.param(5, marks=pytest.mark.trial)])
 @pytest.mark.parametrize(
     "draw",
-    [watches, elements_of_a_source_of_ones_own, patterns_and_files_that_are_followed, scanned_folder, query, queue],
+    [
+        watches,
+        elements_of_a_source_of_ones_own,
+        patterns_and_files_that_are_followed,
+        scanned_folder,
+        query,
+        pages,
+        queue,
+    ],
 )
 def test_ten_idle_minutes_add_no_block(tmp_path, draw, windows):
     folder, clock = tmp_path / "in", FakeClock()
@@ -120,6 +145,29 @@ def test_ten_idle_minutes_add_no_block(tmp_path, draw, windows):
     clock.wait = advance
     loop.run()
     assert [desk.blocks()] == blocks
+
+
+class FeedOfOne(Feed):
+    """Finds one number at the first poll."""
+
+    kind = "idle.feed-of-one/1"
+
+    def process(self, element, tracker):
+        if tracker.current_restriction().start == 0 and tracker.try_claim(0):
+            yield element
+        yield from super().process(element, tracker)
+
+
+def test_polls_add_no_block_while_an_output_file_is_open(tmp_path):
+    def graph(dag, conf):
+        writer = dag.add_operator("writer", PartWriter(file_path=str(tmp_path / "out"), visible_millis=3_600_000))
+        feed, text = dag.add_operator("feed", FeedOfOne()), dag.add_operator("text", Map(str))
+        dag.add_operator("elements", Items(items=[2, 3, 5, 7])) >> feed >> text >> writer
+
+    desk = Desk(tmp_path, graph, until=Until.STOPPED)
+    first, last = blocks_after_polls(desk, 50, 300)
+    assert first == last
+    assert desk.outputs() == {}
 
 
 def test_polls_that_are_due_beside_each_other_add_no_block(tmp_path):

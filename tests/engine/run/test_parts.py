@@ -7,7 +7,7 @@ from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.run import loop as loops
 from tests.engine.cast import Collect, Desk, Script, chain
 
-OF_THE_COMMITTER = {"format", "window", "launched", "began"}
+OF_THE_COMMITTER = {"format", "window", "launched", "began", "reported"}
 OF_EARLIER_VERSIONS = {"watermarks"}
 ONLY_IF_WANTED = {"receipts", "receipted"}
 KNOWN = {"in_flight", "run_part", "run_state"}

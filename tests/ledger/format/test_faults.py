@@ -20,13 +20,11 @@ from dagkit.ledger import (
 PAGE = Path(__file__).parents[3] / "docs" / "ledger.md"
 
 
-def test_every_code_is_a_heading_of_the_page_in_order_with_its_cause_and_its_repair():
-    _, *sections = re.split(r"^### ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert [section.split("\n")[0] for section in sections] == [f"`{code}`" for code in LEDGER_CODES]
-    for section in sections:
-        body = section.split("\n## ")[0]
-        assert "*Cause:*" in body, section[:40]
-        assert "*Repair:*" in body, section[:40]
+def test_every_code_is_a_row_of_the_page_in_order_with_its_cause_and_its_repair():
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \| \S.* \| \S.* \|$", PAGE.read_text("utf-8").partition("## Error codes")[2], re.MULTILINE
+    )
+    assert rows == list(LEDGER_CODES)
 
 
 @pytest.mark.parametrize(

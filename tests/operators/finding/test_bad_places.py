@@ -6,11 +6,22 @@ from typing import Any
 import pytest
 
 from dagkit.compiler import compile_application
+from dagkit.engine.parts.requests import Retry
 from dagkit.errors import RunFailure
 from dagkit.runs.inventory.listing import listed, states_at
 from dagkit.testing import FakeClock
-from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
+from dagkit_operators import (
+    FileInfo,
+    FileSplitterBase,
+    FileSplitterInput,
+    Items,
+    LineReader,
+    Map,
+    MatchFiles,
+    ReadFiles,
+)
 from tests.engine.cast import Collect, Desk, arrived, chain
+from tests.engine.poison_cast import aside, ask_of
 from tests.operators.filesystem.test_access import without_rights
 from tests.operators.reading.test_bad_files import put, shared_folder
 
@@ -35,7 +46,7 @@ def matching(home: Path, **given: Any) -> dict[str, Any]:
 @pytest.fixture(autouse=True, scope="module")
 def imported(tmp_path_factory):
     """Import all modules before the tests become a user who may not read them."""
-    for number, found_by in enumerate((splitting, matching)):
+    for number, found_by in enumerate((splitting, matching, dividing_for_receipts)):
         desk = desk_of(found_by, tmp_path_factory.mktemp(str(number)))
         desk.run()
         states(desk)
@@ -148,3 +159,49 @@ def test_without_the_setting_what_may_not_be_read_is_listed_with_what_may(found_
         "sub": "pending",
         "sub/b.txt": "read",
     }
+
+
+def dividing(home: Path, **given: Any) -> dict[str, Any]:
+    paths = Items[str](items=[str(home / "in" / name) for name in ("a.txt", "sub/b.txt")])
+    return {
+        "paths": paths,
+        "infos": Map[str, FileInfo](FileInfo),
+        "find": FileSplitterBase(**given),
+        "read": LineReader(),
+    }
+
+
+def dividing_for_receipts(home: Path, **given: Any) -> dict[str, Any]:
+    return dividing(home, receipts=str(home / "receipts"), **given)
+
+
+def aside_of(desk: Desk) -> list[str]:
+    return [Path(each.item.source or "").name for each in aside(desk)]
+
+
+@pytest.mark.parametrize(
+    ("found_by", "bad"), [(dividing, "sub"), (dividing_for_receipts, "sub/b.txt")], ids=["its status", "its content"]
+)
+def test_a_file_that_arrives_and_cannot_be_divided_is_set_aside_and_read_once_it_is_retried(
+    found_by, bad, shared_folder
+):
+    desk = desk_of(found_by, shared_folder)
+    with without_rights(shared_folder / "in" / bad):
+        assert arrived(desk.run()) == ["1"]
+        ask_of(desk, Retry(by="ada"))
+        assert (arrived(desk.run()), aside_of(desk)) == (["1"], ["b.txt"])
+    ask_of(desk, Retry(by="ada"))
+    assert (sorted(arrived(desk.run())), aside_of(desk)) == (["1", "2"], [])
+    assert desk.faults() == []
+
+
+def test_without_the_setting_a_file_that_arrives_and_cannot_be_divided_stops_the_launch(shared_folder):
+    desk = desk_of(dividing, shared_folder, "stop")
+    with without_rights(shared_folder / "in" / "sub"), pytest.raises(RunFailure, match="Permission denied"):
+        desk.run()
+
+
+def test_a_file_that_arrives_and_does_not_exist_is_set_aside_where_asked(tmp_path):
+    desk = desk_of(dividing, tmp_path)
+    (tmp_path / "in" / "sub" / "b.txt").unlink()
+    assert (arrived(desk.run()), aside_of(desk)) == (["1"], ["b.txt"])

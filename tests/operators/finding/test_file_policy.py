@@ -290,6 +290,15 @@ def test_a_deleted_file_does_not_disturb_and_is_known_if_it_returns(path, found,
     assert found.look() == []
 
 
+@EACH
+def test_a_deleted_file_is_known_if_a_copy_with_its_time_takes_its_place(found, folder, tmp_path):
+    (folder / "a.log").rename(tmp_path / "gone")
+    assert found.look() == []
+    shutil.copy2(tmp_path / "gone", folder / "a.log")
+    (tmp_path / "gone").unlink()
+    assert [found.look(), found.look()] == [[], []]
+
+
 @BOTH
 def test_hidden_and_unfinished_names_are_skipped_until_the_file_has_its_own(found, folder):
     for name in [".b.log", "b.log.tmp", "b.log._COPYING_"]:

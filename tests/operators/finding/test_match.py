@@ -6,7 +6,7 @@ See also test_file_policy.py.
 import os
 import re
 import shutil
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import fsspec
@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 
 from dagkit import Context, Dag
 from dagkit.api.running import Until
+from dagkit.compiler import compile_application
+from dagkit.engine.parts.requests import GiveUp, ask
 from dagkit.engine.record.run_events import Committed, Measured, RunEvent
 from dagkit.engine.worker.instances import live
 from dagkit.errors import InputUnreadable
 from dagkit.ledger import ExecuteTransform
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, Deferred, OffsetRange
+from dagkit.runs.inventory.listing import listed
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import FileInfo, Items, MatchFiles, ReadFiles
+from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.identities import EDGE, Identities, has_identity
 from dagkit_operators.filesystem.path_patterns import files_like, matching
@@ -157,6 +160,42 @@ def test_each_launch_scans_a_pattern_once_and_finds_what_is_new_and_what_has_gro
     with (tree / "a.log").open("a") as grown:
         grown.write("more\n")
     assert sorted(launched()) == ["a.log 11", "a.log 6", "b.log 6", "e.log 2"]
+
+
+def test_a_pattern_that_is_taken_out_of_its_list_is_not_scanned_until_it_is_put_back(tree, tmp_path):
+    def desk(*names: str) -> Desk:
+        def draw(dag: Dag, conf: object) -> None:
+            patterns = dag.add_operator("patterns", Items(items=[f"{tree}/{name}" for name in names]))
+            collected(dag, patterns >> dag.add_operator("match", MatchFiles()), lambda file: Path(file.path).name)
+
+        return Desk(tmp_path / "home", draw, clock=FakeClock())
+
+    def listed_by(at: Desk) -> dict[str, str]:
+        files = listed(compile_application(at.draw), at.ledger())
+        return {Path(file.path).name: file.state for file in files if file.state != "ignored"}
+
+    assert arrived(desk("sub/*.log", "?.log").run()) == ["a.log", "a.log", "b.log"]
+    write(tree / "e.log", "e\n", 9)
+    write(tree / "sub/f.log", "f\n", 9)
+    assert arrived(desk("sub/*.log").run())[3:] == ["f.log"]
+    assert listed_by(desk("sub/*.log")) == {"a.log": "read", "f.log": "read"}
+    assert arrived(desk("?.log", "sub/*.log").run())[4:] == ["e.log"]
+
+
+def test_a_pattern_that_a_list_did_not_send_is_scanned_until_it_is_given_up(tree, tmp_path):
+    def draw(dag: Dag, conf: object) -> None:
+        names = dag.add_operator("names", Items(items=["?"])) >> dag.add_operator(
+            "paths", Map(f"{tree}/{{}}.log".format)
+        )
+        collected(dag, names >> dag.add_operator("match", MatchFiles()), lambda file: Path(file.path).name)
+
+    desk = Desk(tmp_path / "home", draw, clock=FakeClock())
+    assert arrived(desk.run()) == ["a.log", "b.log"]
+    write(tree / "e.log", "e\n", 9)
+    assert arrived(desk.run())[2:] == ["e.log"]
+    ask(desk.ledger().store, GiveUp(names=(f"{tree}/?.log",), by="a user"), datetime.now(UTC))
+    write(tree / "f.log", "f\n", 9)
+    assert arrived(desk.run())[3:] == []
 
 
 def test_an_empty_file_is_passed_over_until_it_holds_something(tree):

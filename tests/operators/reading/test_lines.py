@@ -1,13 +1,14 @@
 """Chunks of lines: where they start, what they know before it is asked for, and what is refused."""
 
 import io
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from dagkit import Lines
-from dagkit_operators import JsonLinesReader, LineReader, value
+from dagkit_operators import CsvContext, CsvReader, JsonLinesReader, LineReader, value
 from dagkit_operators.contexts.chunk import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, Chunk, in_portions
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks, delimiter_of
@@ -138,11 +139,44 @@ def test_a_file_of_wider_units_is_not_read_as_utf_8(encoding, tmp_path):
         assert read(LineReader(encoding=encoding), block)[0] == "one"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8"])
-def test_a_file_that_seems_to_be_utf_16_without_a_mark_is_warned_of(encoding, tmp_path, caplog):
-    read(LineReader(), block_of(tmp_path, "one\ntwo\n".encode(encoding)))
-    hint = f"set encoding to '{encoding}'"
-    assert (hint in caplog.text) is (encoding != "utf-8")
+WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
+WIDE_TEXTS = ["a\nb\n", "id,n\r\n1,é\r\n", '{"town": "Zürich… „nah“"}\n' * 500]
+NUL_LINES = {
+    "fields that end with NULs": b"1\0002\0003\0004\n" * 5,
+    "fields that end with NULs, lines of another length": b"1\0002\0003\0\n" * 5,
+    "lines that begin with NULs": b"\0a\n\0b\n\0c\n\0d\n",
+    "short numbers": b"\x01\0\x02\0\x03\0\x04\0\x05\0\n",
+    "nothing but NULs": b"\0" * 2000,
+    "numbers of 32 bits": bytes(100) + b"\x05\0\0\0\x41\0\0\0\n",
+    "text with some NULs": b"abc\0defg\0\n" * 5,
+    "two of them": b"a\0b\0",
+}
+
+
+@pytest.mark.parametrize("text", WIDE_TEXTS, ids=["lines", "CSV", "JSON lines"])
+@pytest.mark.parametrize("encoding", WIDE)
+def test_a_file_that_seems_to_be_of_wider_units_without_a_mark_is_not_read_as_utf_8(encoding, text, tmp_path):
+    block = block_of(tmp_path, text.encode(encoding))
+    later = replace(block, start=block.end - 3, previous_block_id=0)
+    readers = [LineReader(), LineReader(undecodable="reject"), LineReader(skip_header_lines=1), JsonLinesReader()]
+    readers += [CsvReader(), CsvReader(reader_context=CsvContext(quoted_newlines=False))]
+    for reader, part in [*((reader, block) for reader in readers), *((reader, later) for reader in readers)]:
+        with pytest.raises(BadFile, match=f"it seems to be text in {encoding} without") as raised:
+            read(reader, part)
+        assert (raised.value.code, raised.value.help) == (
+            "text-undecodable",
+            f'set encoding="{encoding}", or "latin-1" if each byte is a character',
+        )
+    assert read(LineReader(encoding=encoding), block) == text.split("\n")[:-1]
+
+
+@pytest.mark.parametrize("content", NUL_LINES.values(), ids=NUL_LINES)
+def test_lines_that_contain_nuls_are_read_as_they_are(content, tmp_path):
+    block = block_of(tmp_path, content)
+    assert read(LineReader(), block) == content.removesuffix(b"\n").decode().split("\n")
+    latin = LineReader(encoding="latin-1")
+    assert read(latin, block_of(tmp_path, "a\nb\n".encode("utf-16-le"))) == ["a\0", "\0b\0", "\0"]
+    assert read(LineReader(delimiter="\0"), block_of(tmp_path, b"a\0b\0c\0d\0")) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from dagkit.api.running import Until
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal, check_every_split_of
-from dagkit_operators import FileChanged, FileInfo, Filter, Items, Lost, MatchFiles, TailFiles
+from dagkit_operators import FileChanged, FileInfo, Filter, Items, Lost, Map, MatchFiles, TailFiles
 from dagkit_operators.reading.tail import RENAMED_MILLIS
 from tests.engine.cast import Collect, Desk, arrived
 from tests.examples import examples
@@ -363,3 +364,22 @@ def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(plac
         rehearsal.run()
     assert arrived(rehearsal.loop) == ["0", "1", "2"]
     assert caplog.records == []
+
+
+def test_a_deleted_file_that_is_brought_back_as_a_copy_is_lost_and_read_as_another_one(tmp_path):
+    def draw(dag: Dag, conf: object) -> None:
+        found = dag.add_operator("match", MatchFiles(continuously=True, interval_millis=0))
+        dag.add_operator("patterns", Items(items=(f"{tmp_path}/*.log",))) >> found
+        tail = found >> dag.add_operator("tail", TailFiles(interval_millis=0))
+        dag.add_stream("lines", tail.messages, dag.add_operator("collect", Collect()).input)
+        tail.lost >> dag.add_operator("paths", Map(lambda lost: lost.path)) >> dag.add_operator("lost", Collect())
+
+    rehearsal = Rehearsal(draw)
+    path = written(tmp_path, "one\n", "app.log")
+    rehearsal.run()
+    path.rename(tmp_path / "gone")
+    shutil.copy2(tmp_path / "gone", path)
+    (tmp_path / "gone").unlink()
+    rehearsal.run()
+    assert arrived(rehearsal.loop, "collect") == ["one", "one"]
+    assert arrived(rehearsal.loop, "lost") == [str(path)]

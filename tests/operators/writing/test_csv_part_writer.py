@@ -19,9 +19,10 @@ from dagkit import Batch, Block, Config, Dag
 from dagkit.api.running import Until
 from dagkit.engine.program.points import Point
 from dagkit.testing import Alone, CrashAfter, FakeClock
-from dagkit_operators import CsvPartWriter, CsvReader, Items, Map, Record
+from dagkit_operators import CsvPartWriter, CsvReader, FileSplitterInput, Items, LineReader, Map, Record
 from tests.engine.cast import Desk
 from tests.examples import examples
+from tests.old_files import aged
 
 
 @dataclass(frozen=True)
@@ -158,3 +159,20 @@ def test_a_launch_that_crashes_writes_each_record_once_and_takes_the_type_of_the
     found = [list(csv.reader(io.StringIO(content.decode()))) for content in desk.outputs().values()]
     assert all(rows[0] == ["name", "count"] and len(rows) <= 8 for rows in found)
     assert sorted(int(count or 0) for rows in found for _, count in rows[1:]) == list(range(40))
+
+
+def test_a_file_begins_with_its_header_whichever_blocks_its_records_come_from(tmp_path):
+    def draw(dag: Dag, conf: Config) -> None:
+        scanner = {"files": [str(tmp_path / "a"), str(tmp_path / "b")]}
+        blocks = dag.add_operator("blocks", FileSplitterInput(scanner=scanner, block_size=2, blocks_threshold=1))
+        lines, fruits = dag.add_operator("lines", LineReader()), dag.add_operator("fruits", Map(Fruit))
+        write = CsvPartWriter(file_path="out", record_type=Fruit, max_count=2)
+        blocks.blocks_metadata_output >> lines.blocks_metadata_input
+        lines.messages >> fruits >> dag.add_operator("write", write)
+
+    for name, lines in (("a", "1\n2\n3\n"), ("b", "4\n")):
+        (tmp_path / name).write_text(lines)
+        aged(tmp_path / name)
+    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
+    desk.run()
+    assert [*desk.outputs().values()] == [b"name,count\n1,\n2,\n", b"name,count\n3,\n4,\n"]

@@ -220,3 +220,34 @@ def test_a_value_of_another_type_is_reported_with_its_column_and_record():
     problem = r"the column count is of type int64, and cannot hold that of Fruit\(name='pear', count='two'\)"
     with pytest.raises(TypeError, match=problem), at_work.window():
         at_work.send(Fruit("apple", 1), Fruit("pear", "two"))
+
+
+@dataclass
+class Town:
+    name: str
+    people: int | None
+
+
+class Land(BaseModel):
+    capital: Town | None
+    towns: list[Town]
+
+
+class Chained(TypedDict):
+    next: "Chained | None"
+
+
+def test_records_within_records_are_columns_of_structs():
+    lands = Alone(writer(record_type=Land))
+    with lands.window():
+        lands.send(Land(capital=Town("Rome", 3), towns=[Town("Bari", None)]), Land(capital=None, towns=[]))
+    (content,) = lands.written().values()
+    assert pa_parquet.read_table(io.BytesIO(content)).to_pylist() == [
+        {"capital": {"name": "Rome", "people": 3}, "towns": [{"name": "Bari", "people": None}]},
+        {"capital": None, "towns": []},
+    ]
+
+
+def test_a_record_that_contains_its_own_type_is_refused():
+    (fault,) = writer(record_type=Chained).faults
+    assert "the field next has a type without an Arrow column: " in fault.message

@@ -10,11 +10,12 @@ from typing import Any, get_args
 import rich_click as click
 
 from dagkit.api.files import READ_BEFORE
-from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application, of_application_or_only
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import ForgetFile, ask
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
@@ -162,8 +163,8 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
 def _done(window: WindowRead) -> str:
     if window.bytes is None:
         return f"{window.operator} passed it on"
-    rows = "" if window.rows is None else f", {counted(window.rows, 'row')}"
-    return f"{window.operator} read {counted(window.bytes, 'byte')}{rows}"
+    sent = "" if window.items is None else f" and sent {counted(window.items, 'item')}"
+    return f"{window.operator} read {counted(window.bytes, 'byte')}{sent}"
 
 
 @click.command()

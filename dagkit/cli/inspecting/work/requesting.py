@@ -8,9 +8,10 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import GiveUp, OnWork, Retry, ask
 from dagkit.errors import printable
 from dagkit.ground.urls import absolute

@@ -1,0 +1,1 @@
+"""`dagkit new`: an application, for what one has or as an example."""

@@ -1,0 +1,198 @@
+"""What the files of a folder hold, by a look at the first of them."""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dagkit.cli.making.origin import Origin
+from dagkit.cli.making.record_classes import Classes
+from dagkit.cli.terminal.output import WrongUsage
+from dagkit.errors import printable
+
+_ENDINGS = {
+    ".csv": "CSV",
+    ".tsv": "CSV",
+    ".jsonl": "JSON lines",
+    ".ndjson": "JSON lines",
+    ".json": "JSON lines",
+    ".parquet": "Parquet",
+    ".avro": "Avro",
+}
+_TEXT = "text"
+_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4")
+_BYTES, _FILES, _ROWS, _MOST_LISTED = 1 << 18, 20, 1000, 100_000
+"""How much is looked at: bytes of a file, files, rows of a file, and names of files."""
+_NUMBER = re.compile(r"[-+]?[\d.,]+")
+_BAD_FILES = {"Splitter.prop.onBadFile": "quarantine", "Reader.prop.onBadFile": "quarantine"}
+"""One file that cannot be read does not stop the others: `dagkit files ls` names it."""
+_AS_JSON = '''
+
+def as_json(record: dict[str, Any]) -> str:
+    """A record as a line of JSON."""
+    return json.dumps(record, default=str)
+'''
+
+
+def origin_of_files(place: Path, row: str) -> Origin:
+    """The files of a folder, or one file. Of several formats, the one that most files have."""
+    paths = list(islice(_below(place), _MOST_LISTED))
+    if not paths:
+        raise WrongUsage(f"the folder {printable(str(place))} has no file to look at")
+    formats = {path: _ENDINGS.get(_ending(path), _TEXT) for path in paths}
+    ((kind, count), *others) = Counter(formats.values()).most_common()
+    chosen = [path for path in paths if formats[path] == kind]
+    origin = _LOOKS[kind](chosen[:: max(1, count // _FILES)][:_FILES], row)
+    properties = {"Splitter.prop.scanner.files": str(place.resolve()), **_BAD_FILES}
+    notes = list(origin.notes)
+    if others:
+        endings = [ending for ending, form in _ENDINGS.items() if (form == kind) is (kind != _TEXT)]
+        setting = "ignoreFilePatternRegularExp" if kind == _TEXT else "filePatternRegularExp"
+        properties[f"Splitter.prop.scanner.{setting}"] = f".*({_either(endings)})({_either(_COMPRESSED)})?"
+        notes.append("not read: " + ", ".join(f"{number:,} {_files_of(other, number)}" for other, number in others))
+    number = f"{count:,}" if len(paths) < _MOST_LISTED else f"more than {_MOST_LISTED:,}"
+    what = f"{number} {_files_of(kind, count)} in {place}"
+    return replace(origin, what=what, properties=properties, notes=notes)
+
+
+def _files_of(kind: str, count: int) -> str:
+    return f"{kind} file{'s' * (count != 1)}"
+
+
+def _below(place: Path) -> Iterator[Path]:
+    if place.is_file():
+        yield place
+        return
+    for path in sorted(place.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in path.relative_to(place).parts)
+        if not is_hidden and path.suffix != ".tmp" and path.is_file():
+            yield path
+
+
+def _ending(path: Path) -> str:
+    """The ending that gives the format: the one before `.gz`."""
+    named = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+    return named.suffix.lower()
+
+
+def _either(endings: Iterable[str]) -> str:
+    return "|".join(map(re.escape, endings))
+
+
+def _csv(paths: Sequence[Path], row: str) -> Origin:
+    heads = [_head(path) for path in paths]
+    separator = max(",;\t|", key=lambda each: _regularity(heads[0][0], each))
+    sheets = [sheet for text, _ in heads if (sheet := _cells(text, separator))]
+    if not sheets:
+        raise WrongUsage(f"{printable(str(paths[0]))} has no row to look at")
+    ((first, like),) = Counter(tuple(sheet[0]) for sheet in sheets).most_common(1)
+    has_header = len({*first}) == len(first) and all(name and not _NUMBER.fullmatch(name) for name in first)
+    columns = first if has_header else [f"column_{number}" for number in range(1, len(first) + 1)]
+    alike = [sheet for sheet in sheets if not has_header or tuple(sheet[0]) == first]
+    rows = [cells for sheet in alike for cells in sheet[has_header:_ROWS] if len(cells) == len(first)]
+    classes = Classes()
+    nulls, notes = classes.add_rows(row, columns, rows, _about("row", len(rows), len(alike)))
+    settings = [
+        f"record_type={row}",
+        *([] if separator == "," else [f'separator="{separator}"'.replace("\t", "\\t")]),
+        *([] if has_header else ["header=False"]),
+        *([f"null_values={('', *sorted(nulls))}".replace("'", '"')] if nulls else []),
+        *_encoding(heads),
+    ]
+    if has_header and like < len(sheets):
+        notes.append(f"{len(sheets) - like} of {len(sheets)} files have other columns, and are set aside")
+    return _typed("Csv", settings, classes, notes)
+
+
+def _json_lines(paths: Sequence[Path], row: str) -> Origin:
+    heads = [_head(path) for path in paths]
+    records = [record for text, _ in heads for record in islice(_objects(text), _ROWS)]
+    if not records:
+        raise WrongUsage(f"{printable(str(paths[0]))} has no line with a JSON object, and only such files are read")
+    classes = Classes()
+    classes.add_records(row, records, _about("record", len(records), len(heads)))
+    return _typed("JsonLines", [f"record_type={row}", *_encoding(heads)], classes, [])
+
+
+def _typed(form: str, settings: Sequence[str], classes: Classes, notes: Sequence[str]) -> Origin:
+    """Files whose records have declared types, which are written as Parquet."""
+    context = f"{form}Context({', '.join(settings)})"
+    return Origin(
+        "", "FileSplitterInput", f"{form}Reader", "ParquetPartWriter()", context=context, classes=classes, notes=notes
+    )
+
+
+def _parquet(_: Sequence[Path], __: str) -> Origin:
+    context = 'ParquetContext(sends="batches")'
+    return Origin("", "FileSplitterInput", "ParquetReader", "ParquetPartWriter()", context=context, rejects=False)
+
+
+def _avro(_: Sequence[Path], __: str) -> Origin:
+    return Origin("", "FileSplitterInput", "AvroReader", "PartWriter(format=as_json)", functions=_AS_JSON)
+
+
+def _text(paths: Sequence[Path], _: str) -> Origin:
+    settings = "".join(_encoding([_head(path) for path in paths]))
+    return Origin("", "FileSplitterInput", "LineReader", "PartWriter()", settings=settings, rejects=False)
+
+
+_LOOKS = {"CSV": _csv, "JSON lines": _json_lines, "Parquet": _parquet, "Avro": _avro, _TEXT: _text}
+
+
+def _about(what: str, count: int, files: int) -> str:
+    seen = f"{count:,} {what}{'s' * (count != 1)} of {files} file{'s' * (files != 1)}"
+    return f"A {what}, as {seen} looked. Others are rejected: change a type to let them pass."
+
+
+def _head(path: Path) -> tuple[str, str]:
+    """The first lines of a file, and its encoding."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded by other commands
+
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            content: bytes = stream.read(_BYTES)
+    except OSError as refused:
+        raise WrongUsage(f"{printable(str(path))} cannot be read: {refused}") from refused
+    lines = content if len(content) < _BYTES else content[: content.rfind(b"\n") + 1]
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return lines.decode(encoding), encoding.removesuffix("-sig")
+    except UnicodeDecodeError:
+        return lines.decode("latin-1"), "latin-1"
+
+
+def _encoding(heads: Sequence[tuple[str, str]]) -> list[str]:
+    """The setting for the first encoding that is not the default."""
+    return [f'encoding="{encoding}"' for _, encoding in heads if encoding != "utf-8"][:1]
+
+
+def _cells(text: str, separator: str) -> list[list[str]]:
+    try:
+        return [
+            cells for cells in csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=False) if cells
+        ]
+    except csv.Error:
+        return []
+
+
+def _regularity(text: str, separator: str) -> tuple[int, int]:
+    """How many rows have as many cells as the first one, more than one, and how many cells that is."""
+    sheet = _cells(text, separator)
+    width = len(sheet[0]) if sheet else 0
+    return (sum(len(cells) == width for cells in sheet), width) if width > 1 else (0, 0)
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value

@@ -1,0 +1,67 @@
+"""Answers about operators: their figures, what they rejected, their values in effect."""
+
+from collections.abc import Iterator
+
+from dagkit.api.operators import REJECTED
+from dagkit.console.tables import Row
+from dagkit.engine.record.snapshot import RunSnapshot
+from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.plan.configuration_lines import DEFAULT
+from dagkit.plan.model import Plan, PlannedOperator
+
+
+def operators(snapshot: RunSnapshot) -> Iterator[Row]:
+    """The figures of each operator."""
+    for each in snapshot.operators:
+        pending = {one.port: one.positions for one in each.pending}
+        at_work = next((work for work in snapshot.working if work.operator == each.name), None)
+        begun = each.underway[0] if each.underway else None
+        whole = 0 if begun is None or begun.remaining is None else begun.completed + begun.remaining
+        figures = each.model_dump(exclude={"pending", "underway", "rejected_records", "reads", "elements_begun"})
+        yield {
+            **{name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()},
+            "busiest": each is snapshot.busiest,
+            "pending": pending,
+            "waiting": sum(pending.values()) if each.pending else None,
+            "rejected": snapshot.left_out.get(each.name, {}).get(REJECTED, 0),
+            "source": at_work.source if at_work is not None else begun.source if begun is not None else None,
+            "fraction": at_work.fraction
+            if at_work is not None
+            else begun.completed / whole
+            if begun and whole
+            else None,
+            "working_seconds": None if at_work is None else (snapshot.at - at_work.since).total_seconds(),
+        }
+
+
+def rejected(snapshot: RunSnapshot) -> list[Row]:
+    """The last records that operators rejected in the last launch, the newest window first."""
+    found = [
+        {"operator": each.name, **one.model_dump()} for each in snapshot.operators for one in each.rejected_records
+    ]
+    return sorted(found, key=lambda row: -row["window"])
+
+
+def operator_of(plan: Plan, name: str) -> Row | None:
+    """An operator of a plan, with its properties and attributes, without secrets; None if there is none."""
+    found = plan.by_name.get(name)
+    return None if found is None else found.model_dump(mode="json", exclude={"partitions"}) | {"count": found.count}
+
+
+def values(launched: LaunchRecord) -> Iterator[Row]:
+    """The properties and attributes of each operator of a launch, with their origins: None if it did not record them.
+
+    A value that a run changed, as `dagkit set` does, has this as its origin.
+    """
+    before, origins = launched.authored.by_name, launched.origins
+
+    def origin(operator: PlannedOperator, name: str, value: object) -> str | None:
+        as_written = before.get(operator.name)
+        if as_written is None or {**as_written.properties, **as_written.attributes}.get(name) != value:
+            return "changed by a run"
+        return None if origins is None else origins.get(operator.name, {}).get(name, DEFAULT)
+
+    for operator in launched.plan.operators:
+        for name, value in (*operator.properties.items(), *operator.attributes.items()):
+            shown = {"name": name, "value": value, "origin": origin(operator, name, value)}
+            yield {"operator": operator.name, "class": operator.class_, **shown}

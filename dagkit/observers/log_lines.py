@@ -1,0 +1,161 @@
+"""Reads the log of an application's drivers: its lines, what each means, and the newest ones first."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from dagkit.errors import printable
+from dagkit.ground.amounts import counted, in_bytes, in_units
+from dagkit.observers.run_log import BACKUPS
+
+Fields = Mapping[str, Any]
+
+_EACH_SECOND = ("working",)
+"""The events that come once a second and say how far work is."""
+_ALWAYS = ("ts", "level", "event")
+_KNOWN = ("ts", "level", "logger", "app", "event", "message", "window", "operator", "exception")
+
+
+def fields_of(line: str) -> dict[str, Any] | None:
+    """The fields of a line; None if no driver wrote it, or one that was killed meanwhile."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), str) for name in _ALWAYS):
+        return None
+    return fields if isinstance(fields.get("message", ""), str) else None
+
+
+def is_detail(fields: Fields) -> bool:
+    """Whether an event is shown only if asked: one of each second, or a failure with which the run ends.
+
+    Such a failure is followed by the error that ended the run, which names the window, the operator and the record.
+    """
+    return fields["event"] in _EACH_SECOND or (fields["event"] == "failed" and fields.get("again") is False)
+
+
+def as_text(fields: Fields) -> str:
+    """A line: `2026-11-23 10:10:11.250 warning window 3, Parse: …`. Further lines of its text are indented."""
+    window, operator = fields.get("window"), fields.get("operator")
+    scope = [f"window {window}"] if window and fields["event"] != "resumed" else []
+    scope += [operator] if isinstance(operator, str) else []
+    text = f"{', '.join(scope)}: {sentence(fields)}" if scope else sentence(fields)
+    first, *more = text.splitlines() or [""]
+    shown = [f"{_time(fields['ts'])} {fields['level']:7} {first}", *(f"  {line}" for line in more)]
+    return "\n".join(map(printable, shown))
+
+
+def _time(text: str) -> str:
+    """A moment of the log by the clock of the reader."""
+    try:
+        return datetime.fromisoformat(text).astimezone().isoformat(" ", "milliseconds")[:23]
+    except ValueError:
+        return text
+
+
+def sentence(fields: Fields) -> str:
+    """What an event means, or its fields if this dagkit does not know it in this form."""
+    try:
+        return _SENTENCES[fields["event"]](fields)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        rest = [f"{name}={_value(value)}" for name, value in fields.items() if name not in _KNOWN]
+        return " ".join([fields["event"], *([fields["message"]] if "message" in fields else []), *rest])
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) and " " not in value else json.dumps(value, ensure_ascii=False)
+
+
+def _message(fields: Fields) -> str:
+    exception = f"\n{fields['exception']}" if "exception" in fields else ""
+    return f"{fields['message']}{exception}"
+
+
+def _resumed(fields: Fields) -> str:
+    pending = f"; {counted(fields['waiting'], 'element')} pending" if fields["waiting"] else ""
+    return f"resuming after window {fields['window']}{pending}" if fields["window"] else "starting"
+
+
+def _found(fields: Fields) -> str:
+    found = [f"{counted(fields['blocks'], 'element')}, {in_units(fields['amounts'])}"] if fields["blocks"] else []
+    found += [counted(fields["items"], "item")] if fields["items"] else []
+    return f"found {' and '.join(found) or 'nothing'}"
+
+
+def _committed(fields: Fields) -> str:
+    files = f", {counted(fields['files'], 'file')} completed" if fields["files"] else ""
+    pending = f"; {counted(fields['waiting'], 'element')} pending" if fields["waiting"] else ""
+    done = f"{in_units(fields['read'])} read, {in_bytes(fields['written'])} written{files}"
+    return f"{done} in {fields['millis'] / 1000:.1f} s{pending}"
+
+
+def _reshaped(fields: Fields) -> str:
+    if fields["fact"] != "scaled":
+        return f"{fields['name']} is {_value(fields['after'])} (before: {_value(fields['before'])})"
+    return f"{counted(fields['after'], 'partition')} (before: {fields['before']}): {fields['rule']}"
+
+
+def _working(fields: Fields) -> str:
+    return "at work: " + "; ".join(
+        f"{each['operator']} {each['source']}" + ("" if each["fraction"] is None else f" {each['fraction']:.0%}")
+        for each in fields["work"]
+    )
+
+
+_SENTENCES: Mapping[str, Callable[[Fields], str]] = {
+    "starting": lambda fields: str(fields["step"]),
+    "plan_differs": lambda fields: "\n".join(["the application differs from its last launch:", *fields["changes"]]),
+    "resumed": _resumed,
+    "found": _found,
+    "started": lambda fields: f"begins with {counted(fields['blocks'], 'element')}",
+    "working": _working,
+    "waiting": lambda fields: f"waiting: {'; '.join(fields['reasons'])}",
+    "failed": lambda fields: f"{fields['message']}; {'the window runs again' if fields['again'] else 'the run ends'}",
+    "committed": _committed,
+    "reshaped": _reshaped,
+    "draining": lambda _: "stopping: the windows in flight end first",
+    "ended": lambda _: "ended",
+    "stopped": _message,
+    "logged": _message,
+    "printed": _message,
+    "diagnosed": lambda fields: str(fields["problem"]),
+}
+
+
+def opened(path: Path) -> TextIO:
+    """A file of the log; other bytes than UTF-8 are shown escaped."""
+    return path.open(encoding="utf-8", errors="backslashreplace")
+
+
+def all_lines(newest: Path, file: TextIO) -> Iterator[str]:
+    """The lines of the older files, the oldest first, then those of the open one."""
+    for number in range(BACKUPS, 0, -1):
+        older = newest.with_name(f"{newest.name}.{number}")
+        if older.is_file():
+            with opened(older) as lines:
+                yield from lines
+    yield from file
+
+
+_BLOCK = 1 << 16
+"""How many bytes are read at a time from the end of a file."""
+
+
+def newest_first(newest: Path) -> Iterator[str]:
+    """The lines of all files, the newest first; only as much is read as is asked for."""
+    for path in (newest, *(newest.with_name(f"{newest.name}.{number}") for number in range(1, BACKUPS + 1))):
+        if path.is_file():
+            with path.open("rb") as file:
+                begin, end = b"", file.seek(0, os.SEEK_END)
+                while end:
+                    start = max(0, end - _BLOCK)
+                    file.seek(start)
+                    begin, *lines = (file.read(end - start) + begin).split(b"\n")
+                    yield from (line.decode(errors="backslashreplace") for line in reversed(lines) if line)
+                    end = start
+                if begin:
+                    yield begin.decode(errors="backslashreplace")

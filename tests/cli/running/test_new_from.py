@@ -1,0 +1,141 @@
+"""`dagkit new --from`: an application for what a user has, which runs."""
+
+import gzip
+import json
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from click.testing import CliRunner
+
+from dagkit.cli import main
+from dagkit.cli.running import new
+
+ORDERS = """\
+id,zip,Unit price,day,at,ok
+1,007,2.5,2024-05-01,2024-05-01 10:00:00,true
+2,123,NA,2024-02-31,2024-05-01 10:00:00,
+"""
+PEOPLE = [
+    {"id": 1, "home": {"city": "Rome", "zip": 7}, "tags": ["a"], "size": 1},
+    {"id": 2, "home": {"city": "Oslo"}, "tags": [], "size": 1.5, "seen": [{"n": 1}]},
+]
+
+
+def made(dagkit, *options):
+    """The source code of the application, after it was made, and its launch was right."""
+    answer = dagkit("new", "mine", *options, "--launch")
+    assert (answer.code, "quarantined" in answer.out) == (0, False), answer.err
+    return Path("mine/app.py").read_text(), answer
+
+
+def rows():
+    return [row for file in sorted(Path("mine/output").iterdir()) for row in pa_parquet.read_table(file).to_pylist()]
+
+
+def test_the_columns_of_csv_files_have_the_types_that_nearly_all_of_their_values_fit(dagkit, write):
+    write("in/a.csv", "id;name;price\n" + "".join(f"{i};Ann;{i}.5\n" for i in range(20)) + "x;Bob;\n")
+    write("in/notes.txt", "a note\n")
+    code, answer = made(dagkit, "--from", "in")
+    assert "    id: int\n    name: str\n    price: float | None\n" in code
+    assert 'CsvContext(record_type=Row, separator=";")' in code
+    assert "reads 1 CSV file in" in answer.err
+    assert "id: 1 of 21 values are no int; their rows are rejected\nnot read: 1 text file\n" in answer.err
+    assert rows() == [{"id": i, "name": "Ann", "price": i + 0.5} for i in range(20)]
+    (rejected,) = Path("mine/rejected").iterdir()
+    assert json.loads(rejected.read_text())["text"] == "x;Bob;"
+
+
+def test_codes_days_that_there_are_not_and_names_that_are_no_identifiers_are_kept_as_they_are(dagkit, write):
+    write("in/a.csv", ORDERS)
+    code, _ = made(dagkit, "--from", "in/a.csv")
+    types = (
+        '"id": int',
+        '"zip": str',
+        '"Unit price": float | None',
+        '"day": str',
+        '"at": datetime',
+        '"ok": bool | None',
+    )
+    assert [hint for hint in types if hint not in code] == []
+    assert 'null_values=("", "NA")' in code
+    assert [(row["zip"], row["Unit price"], row["ok"]) for row in rows()] == [("007", 2.5, True), ("123", None, None)]
+
+
+def test_files_without_a_header_in_another_encoding_are_read(dagkit, write):
+    write("in/a.csv", "").write_bytes("1\tZürich\n2\tBâle\n".encode("latin-1"))
+    code, _ = made(dagkit, "--from", "in")
+    assert 'separator="\\t", header=False, encoding="latin-1"' in code
+    assert [row["column_2"] for row in rows()] == ["Zürich", "Bâle"]
+
+
+def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit, write):
+    lines = "".join(json.dumps(person) + "\n" for person in PEOPLE)
+    write("in/a.jsonl.gz", "").write_bytes(gzip.compress(lines.encode()))
+    code, _ = made(dagkit, "--from", "in")
+    assert "class RowHome:" in code
+    assert "    home: RowHome\n    tags: list[str]\n    size: float\n    seen: list[RowSeen] | None\n" in code
+    ann, bob = rows()
+    assert (ann["home"], ann["seen"]) == ({"city": "Rome", "zip": 7}, None)
+    assert (bob["home"], bob["seen"]) == ({"city": "Oslo", "zip": None}, [{"n": 1}])
+
+
+def test_parquet_is_copied_with_its_columns_and_text_line_by_line(dagkit, folder, write):
+    (folder / "tables").mkdir()
+    pa_parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), folder / "tables/a.parquet")
+    made(dagkit, "--from", "tables")
+    assert rows() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    write("logs/a.log", "one\ntwo\n")
+    assert dagkit("new", "lines", "--from", "logs", "--launch").code == 0
+    assert [file.read_text() for file in Path("lines/output").iterdir()] == ["one\ntwo\n"]
+
+
+def test_a_table_is_read_by_its_number_with_the_types_of_its_columns(dagkit):
+    with sqlite3.connect("shop.db") as connection:
+        connection.execute("CREATE TABLE orders (name TEXT, id INTEGER PRIMARY KEY, price REAL)")
+        connection.execute("INSERT INTO orders VALUES ('a', 1, 1.5), (NULL, 2, NULL)")
+    connection.close()
+    code, answer = made(dagkit, "--from", "sqlite:///shop.db", "--table", "orders")
+    assert "    name: str | None\n    id: int\n    price: float | None\n" in code
+    assert "rows are found by id" in answer.err
+    assert rows() == [{"name": "a", "id": 1, "price": 1.5}, {"name": None, "id": 2, "price": None}]
+
+
+def test_a_topic_is_read_as_text(dagkit):
+    assert dagkit("new", "mine", "--from", "kafka://localhost:9092/orders").code == 0
+    assert "Mine is valid: 4 operators, 3 streams, 4 stages" in dagkit("validate", "mine").out
+    assert "Splitter.prop.topics = orders" in Path("mine/properties.properties").read_text()
+
+
+def test_a_terminal_is_asked(write, monkeypatch):
+    monkeypatch.setattr(new, "is_terminal", lambda _: True)
+    write("in/a.jsonl", '{"n": 1}\n')
+    asked = CliRunner().invoke(main, ["new", "mine"], input="1\nin\n")
+    assert "What do you want to read?\n  1  files\n" in asked.stderr
+    assert "    n: int\n" in Path("mine/app.py").read_text()
+    asked = CliRunner().invoke(main, ["new", "topic"], input="2\n\norders\n")
+    assert "reads the topic orders of localhost:9092" in asked.stderr
+    assert CliRunner().invoke(main, ["new", "words"], input="\n").exit_code == 0
+    assert Path("words/input/lines.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
+        ("--from empty", "the folder empty has no file to look at"),
+        ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
+        ("--from sqlite:///shop.db", "name a table of the database: --table NAME"),
+        ("--from sqlite:///shop.db --table orders", "there is no database"),
+        ("--from empty --table orders", "--table goes with a database"),
+        ("--from empty --example count", "--from does not go with --example"),
+        ("--from list.json", "has no line with a JSON object"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_nothing_is_made(dagkit, folder, options, problem):
+    (folder / "empty").mkdir()
+    (folder / "list.json").write_text("[1,\n2]\n")
+    dagkit("new", "mine", *options.split()).fails(2, problem)
+    assert not (folder / "mine").exists()
