@@ -252,14 +252,15 @@ def overview(folder: RunFolder, *, allows_control: bool) -> Row:
     known = folder.launched() if run is None else None
     with folder.windows() as chain:
         last = None if chain is None else window_at(chain, chain.head.seq)
+    name = "" if chain is None else chain.name
+    launch: Row = {"application": name, "launched": None, "version": None}
     if run is not None:
-        launch = (run.snapshot.application, run.snapshot.since.isoformat(), run.snapshot.version)
+        seen = run.snapshot
+        launch = {"application": seen.application, "launched": seen.since.isoformat(), "version": seen.version}
     elif known is not None:
-        launch = (known.plan.application, known.at.isoformat(), known.version)
-    else:
-        launch = ("" if chain is None else chain.name, None, None)
+        launch = {"application": known.plan.application, "launched": known.at.isoformat(), "version": known.version}
     return {
-        **dict(zip(("application", "launched", "version"), launch, strict=True)),
+        **launch,
         "path": folder.place,
         "status": status_of(run),
         "allows_control": allows_control,

@@ -92,7 +92,7 @@ def test_files_are_listed_searched_and_explained(console, finished):
     assert console.answer(f"files?limit=1&after={page['next']}")["rows"][0]["path"] == paths[1]
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
     (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
-    assert [(window["window"], window["rows"]) for window in reading["windows"]] == [(2, LINES)]
+    assert [(window["window"], window["items"]) for window in reading["windows"]] == [(2, LINES)]
 
 
 def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):

@@ -30,10 +30,10 @@ export async function listing(main, title, name, columns, { parameters = {}, not
   const told = h("span", { class: "quiet", role: "status" });
   const back = button("‹", () => go({ after: Math.max(0, asked.after - ROWS) }), { "aria-label": "Previous page" });
   const on = button("›", () => go({ after: page.next }), { "aria-label": "Next page" });
-  const stop = button("Stop", () => {
+  const stop = button("Stop looking", () => {
     isStopped = !isStopped;
     if (isStopped) shown(); else void load(true).catch(() => {});
-  });
+  }, { hidden: true });
   const pages = h("span", { class: "turn" }, back, on);
   const bar = h("div", { class: "bar" }, field, told, stop, pages);
   const place = h("div", {});
@@ -80,7 +80,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     on.disabled = page.next === null;
     pages.hidden = back.disabled && on.disabled;
     stop.hidden = !isPart;
-    stop.textContent = isStopped ? "Look further back" : "Stop";
+    stop.textContent = isStopped ? "Look further back" : "Stop looking";
     const isSmall = !isPart && !asked.like && !asked.after && page.next === null && page.rows.length <= 10;
     bar.hidden = isSmall;
   }

@@ -38,7 +38,7 @@ function reading(read, index) {
       ["Window", (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window)), "number"],
       ["Reader", (row) => row.operator],
       ["Read", (row) => bytes(row.bytes), "number"],
-      ["Items", (row) => count(row.rows), "number"],
+      ["Items", (row) => count(row.items), "number"],
       ["Wrote to", (row) => row.outputs.join(", "), "path"],
     ], read.windows, "No committed window has read it."),
     h("details", {}, h("summary", {}, `Blocks: ${count(read.blocks.length)}`), table("Blocks", [
