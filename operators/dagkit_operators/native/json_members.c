@@ -374,30 +374,26 @@ static place after_accepted_members(
     return at < end && *at == '}' ? at + 1 : NULL;
 }
 
-/* From an object or an array of objects to after it. */
+/* From an object or an array of objects, or of such arrays, to after it. */
 static place after_accepted_within(place at, place end, struct within *within)
 {
     int escapes = 0;
-    if (*at == '{')
-        return after_accepted_members(at + 1, end, within->columns, within->count, &within->others);
-    at = after_blanks(at + 1, end);
-    while (at < end && *at != ']') {
+    int64_t depth = 0;
+    do {
+        if (at == end)
+            return NULL;
         if (*at == '{')
             at = after_accepted_members(at + 1, end, within->columns, within->count, &within->others);
-        else if (*at == '[')
-            at = after_accepted_values(at + 1, end);
         else if (*at == '"')
             at = after_accepted_text(at + 1, end, &escapes);
-        else
-            while (at < end && *at != ',' && *at != ']')
-                at++;
+        else {
+            depth += (*at == '[') - (*at == ']');
+            at++;
+        }
         if (!at)
             return NULL;
-        at = after_blanks(at, end);
-        if (at < end && *at == ',')
-            at = after_blanks(at + 1, end);
-    }
-    return at < end ? at + 1 : NULL;
+    } while (depth);
+    return at;
 }
 
 /* Counts the members that no column is named after, of objects that a parser has accepted. Returns 0 if only a parser can

@@ -6,8 +6,9 @@
     Filter((value.length() > 3) & value.matches("[a-z]+"))
 
 An expression can also be called with one value: `value.starts_with(".")("...")` is True. Both ways give the same
-results. On lines, tests for equal, leading, trailing and contained text compare bytes without decoding them; every
-other expression is evaluated value by value.
+results. Of a value that is missing, which is None, each test is false but `!=` and `== None`, and what is made of it is
+None. On lines, tests for equal, leading, trailing and contained text compare bytes without decoding them; every other
+expression is evaluated value by value.
 """
 
 import operator
@@ -196,18 +197,47 @@ def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any
         case "or", (Expression() as one, Expression() as other):
             return lambda item: bool(one(item) or other(item))
         case "matches", (Expression() as text, pattern, flags):
-            return _after(text, whole_matcher(pattern, flags))
+            return _after(text, _unless_missing(whole_matcher(pattern, flags), result=False))
         case (("upper" | "lower" | "strip"), (Expression() as text,)):
-            return _after(text, operator.methodcaller(operation))
+            return _after(text, _unless_missing(operator.methodcaller(operation)))
         case (("==" | "!="), (Expression() as one, (str() | bytes()) as constant)):
             return _after(one, _equal_to(operation, constant))
         case (("starts_with" | "ends_with"), (Expression() as text, part)) if not isinstance(part, Expression):
-            return _after(text, operator.methodcaller(operation.replace("_", ""), part))
+            test = operator.methodcaller(operation.replace("_", ""), part)
+            return _after(text, _unless_missing(test, result=False))
     function, given = _OPERATIONS[operation], [_given(operand) for operand in operands]
     if len(given) == 1:
         return _after(operands[0], function)
     left, right = given
     return lambda item: function(left(item), right(item))
+
+
+def _unless_missing(function: Callable[[Any], Any], result: Any = None) -> Callable[[Any], Any]:
+    """A function of a value with another result for a missing one, which is found where the function raises."""
+
+    def asked(item: Any) -> Any:
+        try:
+            return function(item)
+        except (TypeError, AttributeError):
+            if item is None:
+                return result
+            raise
+
+    return asked
+
+
+def _false_if_missing(test: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A test of two values that is false if one is missing and cannot be tested."""
+
+    def tested(one: Any, other: Any) -> Any:
+        try:
+            return test(one, other)
+        except (TypeError, AttributeError):
+            if one is None or other is None:
+                return False
+            raise
+
+    return tested
 
 
 def _equal_to(operation: str, constant: str | bytes) -> Callable[[Any], bool]:
@@ -247,6 +277,9 @@ def field_of(of: Any, name: str) -> Any:
     return of[name] if isinstance(of, Mapping) else getattr(of, name)
 
 
+_BY_ORDER: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
 _NO_CONDITIONS: Final = frozenset(["value", "upper", "lower", "strip", "length"])
 """Operations whose result is not a condition."""
 
@@ -254,15 +287,12 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "not": operator.not_,
     "==": operator.eq,
     "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "starts_with": lambda text, part: text.startswith(part),
-    "ends_with": lambda text, part: text.endswith(part),
-    "contains": operator.contains,
-    "length": len,
-    "field": field_of,
+    **{sign: _false_if_missing(compare) for sign, compare in _BY_ORDER.items()},
+    "starts_with": _false_if_missing(lambda text, part: text.startswith(part)),
+    "ends_with": _false_if_missing(lambda text, part: text.endswith(part)),
+    "contains": _false_if_missing(operator.contains),
+    "length": _unless_missing(len),
+    "field": lambda of, name: None if of is None else field_of(of, name),
 }
 
 

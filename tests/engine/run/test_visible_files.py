@@ -71,7 +71,7 @@ class Wishful(PartWriter):
 def test_a_window_answers_all_earlier_requests(tmp_path):
     desk = continuous(tmp_path, (1,), *[()] * 9, (2,), kind=Wishful, visible_millis=1500)
     (state,) = desk.run(windows=3).state["writer"]
-    assert (state["parts"][""]["count"], state["parts"][""]["windows"]) == (2, 3)
+    assert state["parts"][""]["count"] == 2, "no window runs for a request that an earlier one has answered"
 
 
 def test_the_command_prints_when_the_next_file_becomes_visible(capsys):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import operator as op
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -33,6 +34,7 @@ from dagkit_operators import (
     FileInfo,
     FileSplitterBase,
     FileSplitterInput,
+    Filter,
     Items,
     JsonLinesContext,
     JsonLinesReader,
@@ -48,6 +50,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.formats.parquet import start_of
+from dagkit_operators.formats.selection import selected
 from tests.examples import examples
 from tests.old_files import aged
 from tests.operators.ways import placed
@@ -927,3 +930,31 @@ def test_a_writer_of_columns_takes_the_type_of_the_reader_context(kind, record_t
 )
 def test_a_reader_of_blocks_sends_the_type_of_its_context(context, sent):
     assert BlockReader(reader_context=context).sent_payload("messages", {}) == sent
+
+
+ROWS = [{"n": n, "name": name, "in": {"m": n}} for n in (None, 1, 6) for name in (None, "", "Ärger")]
+N, M, NAME = value.field("n"), value.field("in").field("m"), value.field("name")
+TESTS = [
+    *(compare(field, 5) for compare in (op.lt, op.le, op.gt, op.ge, op.eq, op.ne) for field in (N, M)),
+    *(NAME.starts_with("Ä"), NAME.ends_with("r"), NAME.contains("rg"), NAME.matches(".*ger"), NAME == "", NAME != ""),
+    *(NAME.length() > 1, NAME.upper() == "ÄRGER", NAME.strip().lower().starts_with("ä"), N == None, N < M, N > None),  # noqa: E711
+]
+
+
+@pytest.mark.parametrize("test", TESTS, ids=repr)
+def test_a_filter_and_a_reader_treat_a_missing_value_alike(test):
+    schema = pa.schema({"n": pa.int64(), "name": pa.string(), "in": pa.struct({"m": pa.int64()})})
+    batch = pa.RecordBatch.from_pylist(ROWS, schema)
+    for where in (test, ~test, test & (NAME != "x"), ~test | (N > 1)):
+        filtered = Alone(Filter(where))
+        filtered.send(*ROWS)
+        assert filtered.sent() == selected(where, batch).to_pylist()
+    if test.operation != "!=" and "None" not in repr(test):
+        assert not test({"n": None, "name": None, "in": {"m": None}})
+        assert not test({"n": None, "name": None, "in": None})
+
+
+def test_a_value_of_another_type_than_the_test_is_still_an_error():
+    for test, item in ((N > 5, {"n": "6"}), (NAME.starts_with("a"), {"name": 1}), (NAME.length() > 1, {"name": 1})):
+        with pytest.raises((TypeError, AttributeError)):
+            test(item)

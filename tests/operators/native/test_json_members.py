@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dagkit_operators.native import json_members
@@ -199,6 +199,8 @@ VALUES_WITHIN = st.recursive(
 )
 
 
+@example(rows=[{"a": [[{"c": 0}], {"c": 1}]}], spaced=True)
+@example(rows=[{"a": [[[{"a": [[{"c": 0}]]}]]], "b": 1}], spaced=False)
 @given(
     st.lists(st.dictionaries(st.text("ab", max_size=2), VALUES_WITHIN, max_size=3), min_size=1, max_size=3),
     st.booleans(),
