@@ -57,6 +57,13 @@ def test_the_page_names_nothing_on_other_servers_and_holds_no_code():
     assert {name: named.findall(text) for name, text in texts.items()} == {name: [] for name in texts}
 
 
+def test_the_page_loads_all_its_modules_at_once():
+    named = set(
+        re.findall(r'(?:modulepreload" href|script src)="/static/([^"]+)"', (STATIC / "console.html").read_text())
+    )
+    assert named == {path.name for path in STATIC.glob("*.js")}
+
+
 def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark():
     style = (STATIC / "console.css").read_text()
     tints = [*content.ROLES.values(), *content.GROUPS.values()]
