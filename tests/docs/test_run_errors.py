@@ -58,6 +58,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "ledger.stores.store.KeyTaken": "the ledger raises a LedgerError",
     "render.engines._CannotDraw": "drawing-failed",
     # these are raised for dagkit, or in tests, and by no run
+    "engine.program.failures.Interrupted": "a second signal ends the process with the status of that signal",
     "engine.files.deliveries._Away": "system-unavailable, if the run does not wait any longer",
     "api.running.Shutdown": "an input operator raises it to say that it has no more input",
     "testing.crashes.Crash": "a test injects it in the place of a crash",
