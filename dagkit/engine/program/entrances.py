@@ -11,7 +11,7 @@ finds the operator that works, at no cost for an item. The variables of frames w
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -105,7 +105,13 @@ class code_of:  # noqa: N801 - written as a function: one made by `contextmanage
 
 def made_by(operator: str, made: Iterable[T]) -> Iterator[T]:
     """Iterate over what an operator's code makes; each step enters its code."""
-    return entrance(operator, _made_by)(operator, made)
+    return _making(operator)(operator, made)
+
+
+@cache
+def _making(operator: str) -> Callable[[str, Iterable[Any]], Iterator[Any]]:
+    """The function that does it for this operator: it is called for each batch, and made once."""
+    return entrance(operator, _made_by)
 
 
 def _made_by(operator: str, made: Iterable[T]) -> Iterator[T]:

@@ -357,12 +357,17 @@ def test_a_file_that_follows_the_application_leads_to_explain(dagkit, files):
     assert "`dagkit files explain APP|PATH in/a.txt` shows what became of a file" in answer.err
 
 
+def with_short_lines(source):
+    """The application, whose reader sets files aside that have a line of more than four bytes."""
+    for reader in ("LineReader(", "ReadFiles("):
+        source = source.replace(reader, f"{reader}on_bad_file='quarantine', longest_line=4, chunk_size=4, ")
+    return source
+
+
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["blocks", "files found in the graph"])
 def test_a_file_that_was_set_aside_is_quarantined_until_it_is_given_up(source, dagkit, launch, files, put):
     put(a="one", b="two lines")
-    for reader in ("LineReader(", "ReadFiles("):
-        source = source.replace(reader, f"{reader}on_bad_file='quarantine', longest_line=4, chunk_size=4, ")
-    ls = files(source)
+    ls = files(with_short_lines(source))
     launch()
     bad = str(Path("in/b.txt").absolute())
     reason = f"set aside: LineTooLong: {bad}: the line at byte 0 is longer than 4 bytes"
@@ -456,9 +461,7 @@ def test_a_file_that_two_operators_found_has_a_state_for_each(launch, files, put
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["blocks", "files found in the graph"])
 def test_a_file_that_was_set_aside_replaced_and_read_is_read(source, dagkit, launch, files, put):
     put(a="one", b="two lines")
-    for reader in ("LineReader(", "ReadFiles("):
-        source = source.replace(reader, f"{reader}on_bad_file='quarantine', longest_line=4, chunk_size=4, ")
-    ls = files(source)
+    ls = files(with_short_lines(source))
     launch()
     assert states(ls("ls", "--json"))["b.txt"][0] == "quarantined"
     put(b="ok")
