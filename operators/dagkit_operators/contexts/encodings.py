@@ -21,10 +21,10 @@ from dagkit_operators.contexts.line_columns import (
     without_mark,
     without_returns,
 )
-from dagkit_operators.contexts.lines import LineForm, filled
+from dagkit_operators.contexts.lines import LineForm
 from dagkit_operators.contexts.reader_context import binary_array, records_of
 from dagkit_operators.contexts.scanned_lines import collapsed
-from dagkit_operators.filesystem.access import BadFile, Seekable
+from dagkit_operators.filesystem.access import BadFile, Seekable, filled
 from dagkit_operators.payloads import Record, Rejected
 
 UTF_8 = "utf-8"

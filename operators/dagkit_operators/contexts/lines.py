@@ -10,7 +10,7 @@ from pydantic import BaseModel, NonNegativeInt, PositiveInt
 
 from dagkit.errors import printable
 from dagkit_operators.contexts.chunk import FIRST_SEARCH, Chunk, run_before
-from dagkit_operators.filesystem.access import BadFile, Seekable
+from dagkit_operators.filesystem.access import BadFile, Seekable, filled
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.native.bytewise import Bytes
@@ -291,14 +291,3 @@ class _Reading:
         larger = bytearray(min(2 * len(self.bytes), self.longest))
         larger[: self.filled] = self.view[: self.filled]
         self._take(larger)
-
-
-def filled(stream: Seekable, view: memoryview) -> int:
-    """Fill the view and return the number of bytes read. A stream may return less at a time than it is asked for."""
-    count = 0
-    while count < len(view):
-        got = stream.readinto(view[count:]) or 0
-        if not got:
-            break
-        count += got
-    return count

@@ -12,9 +12,9 @@ from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
 from dagkit_operators.contexts.chunk import Chunk, in_portions
 from dagkit_operators.contexts.encodings import LOOKED_AT, UTF_8, Encoding, check_wide_text, encoding_of, in_order_of
 from dagkit_operators.contexts.line_columns import starts_of
-from dagkit_operators.contexts.lines import LineTooLong, filled
+from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.contexts.reader_context import Tracker
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.quoted import Marks, Quoted, RowStarts, remembered
