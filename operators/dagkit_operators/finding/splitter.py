@@ -17,7 +17,6 @@ from dagkit.api.files import FileState
 from dagkit.ground.names_of_apex import WINDOW_DATA_MANAGERS
 from dagkit.ground.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
-from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.filesystem.listing import FolderMemory, Written
 from dagkit_operators.filesystem.renames import UNKNOWN, Inode, KnownInodes, inode_of
@@ -28,7 +27,7 @@ from dagkit_operators.finding.file_states import packed, settle_in_millis, state
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import AbstractFileSplitter
-from dagkit_operators.looks import Looks
+from dagkit_operators.looks import FileEvents, Looks
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
