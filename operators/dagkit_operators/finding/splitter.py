@@ -18,7 +18,7 @@ from dagkit.ground.names_of_apex import WINDOW_DATA_MANAGERS
 from dagkit.ground.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
-from dagkit_operators.filesystem.listing import FolderMemory, Written
+from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.renames import UNKNOWN, Inode, KnownInodes, inode_of
 from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
@@ -188,7 +188,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             path=path,
             stops=self.leave_out is None,
             opens=self.receipts is not None,
-            written=self._written,
+            written=self.skips.written,
         )
 
     def forget(self, path: str, request: str) -> str:
@@ -220,7 +220,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         """Remember the files that another program has read; return why this is impossible, or ""."""
         if self.window_data_manager == "noop":
             return "window_data_manager is 'noop', so each launch reads all files that are there"
-        for found in self.scanner.scan(leave_out=self.leave_out, written=self._written):
+        for found in self.scanner.scan(skips=self.skips):
             if not was_read(found.path, found.modified_millis) or self._seen.has(found):
                 continue
             self._seen.add(found)
@@ -291,11 +291,6 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     def _has_split_all(self) -> bool:
         """Whether all files of the last scan are split, and no other scan has begun."""
         return not (self._looks and self._looks.are_on) and self.cut is None and not self._found
-
-    @property
-    def _written(self) -> Written:
-        """Where the application writes, so that no link leads it to its own output."""
-        return {} if self._context is None else self._context.written
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -391,8 +386,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         there = self.scanner.scan(
             once_there=self.next_block_id > 0,
             memory=memory if self.scanner.rescan == "folders" else None,
-            leave_out=self.leave_out,
-            written=self._written,
+            skips=self.skips,
         )
         now_millis = self._now_millis()
         reads = self.scanner.skip_known_content or self.scanner.reads_content or self.receipts is not None
