@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dagkit.api.files import READ_BEFORE, FileState
-from dagkit.errors import RunFailure
+from dagkit.errors import InputUnreadable, RunFailure
 from dagkit.ground.urls import absolute, as_text, plain
 from dagkit_operators.filesystem.access import (
     Found,
@@ -19,18 +19,18 @@ from dagkit_operators.filesystem.access import (
 )
 from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.filesystem.listing import Skips, files_below
-from dagkit_operators.filesystem.renames import KnownInodes, inode_of
 from dagkit_operators.finding.bad_places import cause_of, state_left_out
 from dagkit_operators.finding.completeness import IncompleteFiles
-from dagkit_operators.finding.contents import KnownContents, bytes_of_file
+from dagkit_operators.finding.contents import bytes_of_file, content_digest, is_gone
+from dagkit_operators.finding.renames import KnownInodes, inode_of
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.seen_files import SeenFiles, SeenPaths
+from dagkit_operators.finding.seen_files import Digests, SeenFiles, SeenPaths
 
 
 def states_of(
     scanner: DirectoryScanner,
     seen: SeenFiles,
-    contents: KnownContents,
+    contents: Digests,
     inodes: KnownInodes,
     *,
     now_millis: int,
@@ -105,7 +105,7 @@ def _below(root: str, path: str) -> str:
 def _unseen(
     found: Found,
     scanner: DirectoryScanner,
-    contents: KnownContents,
+    contents: Digests,
     inodes: KnownInodes,
     now_millis: int,
     *,
@@ -119,11 +119,21 @@ def _unseen(
     inode = inode_of(found) if scanner.renamed == "skip" else None
     if inode is not None and inodes.has_renamed(inode):
         return FileState(found.path, "ignored", "it was read under another name (renamed)")
-    if scanner.skip_known_content and any(map(contents.knows, contents.examine([found]))):
+    if scanner.skip_known_content and _is_known(found, contents):
         return FileState(found.path, "ignored", "its content was read before (skip_known_content)")
     if opens and not found.is_directory:
         next(bytes_of_file(found), b"")
     return FileState(found.path, "new")
+
+
+def _is_known(found: Found, contents: Digests) -> bool:
+    """Whether the content of a file was read before. One that is gone is not."""
+    try:
+        return content_digest(found) in contents
+    except InputUnreadable as error:
+        if not is_gone(error):
+            raise
+        return False
 
 
 _TIME = struct.Struct(">Q")
