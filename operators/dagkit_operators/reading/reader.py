@@ -360,8 +360,10 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         return self.reader_context.with_block_size(self.get_default_block_size(path))
 
 
-class LinesReader(Reader[T], LineForm):
+class LinesReader(LineForm, Reader[T], Generic[T]):
     """A reader that shares the properties of lines with its reader context."""
+
+    __hash__ = Reader.__hash__  # else pydantic makes one of the values of all properties, which need not be hashable
 
     @model_validator(mode="after")
     def _have_an_effect(self) -> Self:
