@@ -38,12 +38,16 @@ class Looks(Generic[L]):
         self.next: datetime | None = None
         """When the next look is due; None: at once."""
         self.abandoned = threading.Event()
-        """Ends a look early: `teardown` sets it."""
+        """Ends a look early."""
 
     @property
     def are_on(self) -> bool:
         """Whether a look has begun whose result was not taken."""
         return self._look is not None
+
+    def abandon(self) -> None:
+        """End a look early, when the operator is torn down."""
+        self.abandoned.set()
 
     def now(self) -> datetime:
         """The time by the clock of the launch."""

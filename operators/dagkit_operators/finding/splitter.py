@@ -260,7 +260,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def teardown(self) -> None:
         if self._looks is not None:
-            self._looks.abandoned.set()
+            self._looks.abandon()
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""

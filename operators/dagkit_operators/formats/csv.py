@@ -210,7 +210,7 @@ class CsvContext(LineFormat):
         import pyarrow.csv as pa_csv  # noqa: PLC0415
 
         self._check_ends(part)
-        content = part.data.data.tobytes()
+        content = part.data.tobytes()
         if content.startswith(_MARK) and not _begins_file(part):
             content = _MARK + content  # Arrow takes the first one for the mark of a file
         reading = pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=schema.names)
