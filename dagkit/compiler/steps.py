@@ -29,7 +29,7 @@ from dagkit.compiler.resolve import Resolver
 from dagkit.compiler.rules import check
 from dagkit.compiler.rules.handler_rules import why_it_cannot_run
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity, errors_among
-from dagkit.graph import Graph, graph_of
+from dagkit.graph import Graph, Node, graph_of
 from dagkit.plan.model import Plan
 
 Step = Literal["drawn", "expanded", "resolved", "checked", "fused", "ordered"]
@@ -61,6 +61,10 @@ class Compilation:
         """The last graph that was reached."""
         graphs = [form for form in self.steps.values() if isinstance(form, Graph)]
         return graphs[-1]
+
+    def node(self, operator: str) -> Node | None:
+        """The operator of this name in that graph."""
+        return self.graph.by_name.get(operator)
 
     @property
     def plan(self) -> Plan:

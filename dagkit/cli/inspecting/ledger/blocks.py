@@ -194,8 +194,9 @@ def _described(chain: Chain, record: Record, *, whole: bool) -> str:
 
     Unless `whole`, leave out the fields that have fields or items of their own; those in `extra` are of an application.
     """
-    event = record.block.event.as_json()
-    lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
+    block = record.block
+    event = block.event.as_json()
+    lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {block.system_time.isoformat()}"]
     lines += [f"  {line}" for line in window_lines(chain, record)]
     lines += [
         f"  {field}: {_text(value)}"
