@@ -21,11 +21,9 @@ from dagkit.api.dag import Dag
 from dagkit.compiler.draw import draw, where_of
 from dagkit.compiler.expand import expand
 from dagkit.compiler.fuse import Fused, fuse
-from dagkit.compiler.infer import infer
-from dagkit.compiler.modes import settle_modes
 from dagkit.compiler.order import order, running_order
 from dagkit.compiler.partition import Partitioning, partition
-from dagkit.compiler.resolve import Resolver
+from dagkit.compiler.resolve import Resolver, infer, settle_modes
 from dagkit.compiler.rules import check
 from dagkit.compiler.rules.handler_rules import why_it_cannot_run
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity, errors_among

@@ -18,9 +18,8 @@ from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.formats.readers import RecordsReader, V
 from dagkit_operators.formats.selection import names_in, selected
-from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext, dropped
+from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, RecordsReader, TabularContext, V, dropped
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import checked_maker_of
 

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pydantic import field_validator, model_validator
 
@@ -18,7 +18,7 @@ from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.quoted import Marks, Quoted, RowStarts, remembered
-from dagkit_operators.formats.tabular import ColumnsMismatched
+from dagkit_operators.formats.tabular import ColumnsMismatched, RecordsReader, V
 from dagkit_operators.payloads import VALUE, Rejected
 from dagkit_operators.values.record_types import Ignored, reason_of
 
@@ -328,3 +328,12 @@ def _of_file(path: str) -> Iterator[None]:
     except LineTooLong as fault:
         help_ = "raise the property longest_line; if a quote in that row closes nothing, correct the file"
         raise LineTooLong(fault.start, fault.longest, path, help_) from None
+
+
+class CsvReader(RecordsReader[V], Generic[V]):
+    """Reads blocks of CSV files, and sends a record for each row."""
+
+    kind = "files.csv-reader/1"
+
+    reader_context: CsvContext = CsvContext()
+    """How rows become records."""

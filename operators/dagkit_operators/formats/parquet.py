@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from pydantic import PositiveInt
 
@@ -14,7 +14,7 @@ from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile, filled
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
-from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext, dropped
+from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, RecordsReader, TabularContext, V, dropped
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import reason_of
 
@@ -226,3 +226,12 @@ def _file(stream: Seekable, block: Block) -> Any:
     while count := filled(stream, buffer):
         content.write(buffer[:count])
     return content
+
+
+class ParquetReader(RecordsReader[V], Generic[V]):
+    """Reads blocks of Parquet files, and sends a record for each row. A row group comes from one block."""
+
+    kind = "files.parquet-reader/1"
+
+    reader_context: ParquetContext = ParquetContext()
+    """How rows become records."""

@@ -9,8 +9,7 @@ from typing import Any
 import rich_click as click
 
 from dagkit.api.operators import DROPPED
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.options import spoken
+from dagkit.cli.application.options import WholeNumber, spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.files.staging import by_file, in_order
