@@ -69,7 +69,7 @@ class SqlSplitter(SqlClient, InputOperator):
 
     def teardown(self) -> None:
         if self._looks is not None:
-            self._looks.abandoned.set()
+            self._looks.abandon()
 
     def emit_tuples(self) -> None:
         """Send what the last look found. Without one, begin a look."""
