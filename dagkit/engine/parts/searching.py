@@ -100,7 +100,7 @@ class RecordSearch(RunPart):
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
         attempts, publisher = window.attempts, self._run.publisher
         places = _noted(task)
-        if window.put_off is not None:
+        if attempts.put_off is not None:
             return task if task.attempt.traces is None else self._with_traces(window, task)
         publisher.started(window)
         try:
