@@ -14,7 +14,7 @@ from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.entrances import code_of, failing_among, find_record, found_by_sender, made_by, sliced
 from dagkit.engine.program.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.handover import BoardLink, NoBoard
+from dagkit.engine.work.handover import BoardLink
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask, WorkDone
@@ -62,7 +62,7 @@ class Reading:
         self.elements = elements
         self.done = WorkDone()
         self.now = Current()
-        self.in_hand = WorkInHand(elements, slot, self.done, link=link or NoBoard())
+        self.in_hand = WorkInHand(elements, slot, self.done, link=link or BoardLink())
         self._given = [each for each in given if each.into == elements.into]
         self._arrived: list[Any] = []
         """The elements that other operators of this slot sent."""

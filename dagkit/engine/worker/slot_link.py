@@ -12,6 +12,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.work.handover import (
     LONGEST_LINE,
     Asked,
+    BoardLink,
     BoardPlace,
     FromSlot,
     Given,
@@ -41,7 +42,7 @@ _LOOKS_SECONDS: Final = 0.05
 _logger = logging.getLogger(__name__)
 
 
-class SlotLink:
+class SlotLink(BoardLink):
     """The connection of one slot and input."""
 
     def __init__(self, place: BoardPlace, into: Address, slot: int, *, hands_over: bool = True) -> None:
