@@ -91,8 +91,8 @@ class Attempts:
         self.cause = error
         if isinstance(error, WindowLost):
             return self.failures <= ATTEMPTS_AT_LOST_WINDOWS
-        attributes = program.attributes[error.failure.operator]
-        return self.failures <= (attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0)
+        context = program.contexts[error.failure.operator]
+        return self.failures <= (context.value(OperatorContext.RECOVERY_ATTEMPTS) or 0)
 
 
 @dataclass

@@ -135,6 +135,6 @@ def in_one(program: Program, into: Address) -> bool:
 
 def of_application(program: Program, attribute: Attribute[T]) -> T:
     """The value of an attribute of the application."""
-    values = next(iter(program.attributes.values()), {})
-    found: T = values.get(attribute.qualified, attribute.default)
+    context = next(iter(program.contexts.values()), None)
+    found: T = attribute.default if context is None else context.value(attribute)
     return found
