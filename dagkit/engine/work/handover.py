@@ -82,6 +82,11 @@ class BoardLink:
         """Whether the slot reaches the board, and hands over."""
         return False
 
+    @property
+    def idle_millis(self) -> float:
+        """How long the slot has waited for work of others. Called also from a handler of signals."""
+        return 0.0
+
     def open(self, giver: Giver) -> None:
         """Announce that the slot begins its work."""
 
