@@ -17,7 +17,7 @@ from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messa
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange, place_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.looks import outage_of
-from dagkit_operators.payloads import Rejected
+from dagkit_operators.payloads import Rejected, why_invalid
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.records.rejecting import ItemRejected
 from dagkit_operators.values.keys import Key
@@ -231,7 +231,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
 
     def _reject(self, message: KafkaMessage, fault: ValueError) -> None:
         text = "" if message.value is None else as_text(message.value)
-        rejected = Rejected(f"{message.topic}/{message.partition}", message.offset, text, str(fault), message)
+        rejected = Rejected(f"{message.topic}/{message.partition}", message.offset, text, why_invalid(fault), message)
         if not self.rejected.is_connected:
             raise ItemRejected(rejected, message.place) from fault
         self.rejected.emit(rejected)
