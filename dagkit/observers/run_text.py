@@ -170,10 +170,16 @@ def _departure(seen: SeenRun) -> Iterator[str]:
 
 
 def counted_things(now: RunSnapshot) -> Iterator[str]:
-    """A line for each operator that rejected, dropped, left out or read again something, with the counts."""
+    """A line for each operator that rejected, dropped, left out or read again something, with the counts.
+
+    A second line has the record that it rejected last, with the reason: all of them may have the same one.
+    """
+    samples = {each.name: each.rejected_records[-1] for each in now.operators if each.rejected_records}
     for name, counts in now.left_out.items():
         unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
         yield f"{printable(name)}: {', '.join(unsent)}"
+        if name in samples:
+            yield f"  last: {': '.join(filter(None, (samples[name].place, samples[name].record)))}"
     for name, counts in now.read_again.items():
         again = (f"{count:,} read again as a whole ({metric})" for metric, count in counts.items())
         yield f"{printable(name)}: {', '.join(again)}"
