@@ -120,7 +120,8 @@ class Component(BaseModel):
             try:
                 return object.__getattribute__(self, "__pydantic_private__")[name]
             except (AttributeError, KeyError, TypeError):  # not a private attribute, or `__init__` did not run
-                return super().__getattr__(name)
+                pass
+            return super().__getattr__(name)  # outside of the handler, so that the error has no context
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of the same class and have equal properties, however these were set."""

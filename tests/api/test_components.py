@@ -102,3 +102,9 @@ def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(given)
     sample = Sample(**given)
     sample._total = 1
     assert sample._total == 1
+
+
+def test_an_unknown_attribute_is_one_error():
+    with pytest.raises(AttributeError, match="'Sample' object has no attribute 'nam'") as unknown:
+        Sample(name="a").nam  # type: ignore[attr-defined]  # noqa: B018
+    assert unknown.value.__context__ is None
