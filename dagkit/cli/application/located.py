@@ -21,6 +21,8 @@ from dagkit.engine.run.launch_record import is_kept
 from dagkit.engine.run.restart_mark import unfinished_restart
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ground.urls import absolute
+from dagkit.ledger import ChainNotFound, Ledger
+from dagkit.ledger.stores.memory import MemoryStore
 
 Decorator = Callable[[Command], Command]
 
@@ -122,3 +124,13 @@ def of_application_or_only(command: Command) -> Command:
         "target", metavar="[APP|PATH]", required=False, callback=only_here, shell_complete=launched_here
     )
     return _of(argument, command)
+
+
+def ledger_of(there: Located) -> Ledger:
+    """The ledger; an empty one if the application was never launched."""
+    try:
+        return Ledger.open(there.place)
+    except ChainNotFound:
+        if there.compilation is None:
+            raise
+        return Ledger(MemoryStore())

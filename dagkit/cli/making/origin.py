@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dagkit.cli.making.record_classes import Classes
+from dagkit.cli.making.record_classes import Classes, in_docstring
 from dagkit.cli.terminal.output import WrongUsage
 
 _AS_TEXT = '''
@@ -69,7 +69,7 @@ class Origin:
         if "Any]" in functions:
             imports += "from typing import Any\n"
         return _APPLICATION.format(
-            what=self.what,
+            what=in_docstring(self.what),
             imports=imports + "\n" * bool(imports),
             library=_imported({*(call.partition("(")[0] for call in calls), *self.types} - {""}),
             others=self.imports,

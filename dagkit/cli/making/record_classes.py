@@ -1,5 +1,6 @@
 """The classes of records, by the values of some of them."""
 
+import json
 import keyword
 import re
 from collections import Counter
@@ -7,6 +8,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+
+from dagkit.errors import printable
 
 _FORMS = {
     "int": re.compile(r"-?(0|[1-9]\d{0,17})"),  # with a leading zero it is a code, such as a postcode
@@ -112,11 +115,16 @@ class Classes:
                 f"\n    {field}: {hint}{of_missing if hint.endswith(_OR_NONE) else ''}" for field, hint in hints.items()
             )
             options = "frozen=True, kw_only=True" if of_missing else "frozen=True"
-            self._texts[name] = f'@dataclass({options})\nclass {name}:\n    """{about}"""\n{fields}'
+            self._texts[name] = f'@dataclass({options})\nclass {name}:\n    """{in_docstring(about)}"""\n{fields}'
         else:  # a dataclass cannot have a field with a space in its name
-            fields = "".join(f"\n    {field!r}: {hint}," for field, hint in hints.items())
-            self._texts[name] = f"# {about}\n{name} = TypedDict({name!r}, {{{fields}\n}})".replace("'", '"')
+            fields = "".join(f"\n    {json.dumps(field, ensure_ascii=False)}: {hint}," for field, hint in hints.items())
+            self._texts[name] = f'# {printable(about)}\n{name} = TypedDict("{name}", {{{fields}\n}})'
         return name
+
+
+def in_docstring(text: str) -> str:
+    """A text as it stands in a docstring: a path or the name of a table may hold quotes and backslashes."""
+    return printable(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _optional(hint: str, may_be_missing: bool) -> str:  # noqa: FBT001 - a value, not a switch

@@ -1,5 +1,6 @@
 """`dagkit new --from`: an application for what a user has, which runs."""
 
+import ast
 import gzip
 import json
 import sqlite3
@@ -64,6 +65,14 @@ def test_codes_days_that_there_are_not_and_names_that_are_no_identifiers_are_kep
     assert [hint for hint in types if hint not in code] == []
     assert 'null_values=("", "NA")' in code
     assert [(row["zip"], row["Unit price"], row["ok"]) for row in rows()] == [("007", 2.5, True), ("123", None, None)]
+
+
+@pytest.mark.parametrize("name", ['a "quote"', 'three """', "a back\\slash \\N"])
+def test_quotes_and_backslashes_in_names_are_no_code(name, dagkit, write):
+    write(f"{name}/a.csv", "it's a 'name',a \\ and a \"\"quote\n1,a\n2,b\n")
+    code, _ = made(dagkit, "--from", name)
+    assert ast.get_docstring(ast.parse(code)) == f"Reads 1 CSV file in {name}."
+    assert rows() == [{"it's a 'name'": 1, 'a \\ and a ""quote': "a"}, {"it's a 'name'": 2, 'a \\ and a ""quote': "b"}]
 
 
 def test_files_without_a_header_in_another_encoding_are_read(dagkit, write):

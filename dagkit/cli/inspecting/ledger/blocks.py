@@ -9,8 +9,7 @@ from typing import Any
 import rich_click as click
 
 from dagkit.api.operators import DROPPED
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.options import spoken
+from dagkit.cli.application.options import WholeNumber, spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path_or_only, report_unborn
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.files.staging import by_file, in_order
@@ -194,8 +193,9 @@ def _described(chain: Chain, record: Record, *, whole: bool) -> str:
 
     Unless `whole`, leave out the fields that have fields or items of their own; those in `extra` are of an application.
     """
-    event = record.block.event.as_json()
-    lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
+    block = record.block
+    event = block.event.as_json()
+    lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {block.system_time.isoformat()}"]
     lines += [f"  {line}" for line in window_lines(chain, record)]
     lines += [
         f"  {field}: {_text(value)}"

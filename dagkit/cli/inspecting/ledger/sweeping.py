@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.options import spoken
+from dagkit.cli.application.options import WholeNumber, spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path_or_only, report_unborn
 from dagkit.cli.terminal.output import Output
 from dagkit.ground.amounts import counted
