@@ -5,7 +5,7 @@ may still set that property, and because the compiler reports all faults togethe
 values, and `faults` lists what is wrong with them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -120,7 +120,8 @@ class Component(BaseModel):
             try:
                 return object.__getattribute__(self, "__pydantic_private__")[name]
             except (AttributeError, KeyError, TypeError):  # not a private attribute, or `__init__` did not run
-                return super().__getattr__(name)
+                pass
+            return super().__getattr__(name)  # outside of the handler, so that the error has no context
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of the same class and have equal properties, however these were set."""
@@ -199,6 +200,14 @@ def _private_default(attribute: Any) -> Any:
     return None if getattr(attribute, "default_factory_takes_validated_data", False) else attribute.default_factory()
 
 
+_OF_SEVERAL: Mapping[str, Callable[[str], str]] = {
+    "tuple_type": "({!r},)".format,
+    "list_type": "[{!r}]".format,
+    "set_type": "{{{!r}}}".format,
+}
+"""How several values are written of which one was given, by the type of the error."""
+
+
 def _fault(kind: type[Component], error: Any) -> Fault:
     path = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
@@ -207,4 +216,6 @@ def _fault(kind: type[Component], error: Any) -> Fault:
     message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message == error["msg"]:
         message = message[:1].lower() + message[1:]
+    if isinstance(error["input"], str) and error["type"] in _OF_SEVERAL:
+        message += f", such as {_OF_SEVERAL[error['type']](error['input'])}"
     return Fault(path, message, error["type"] == "missing", value=error["input"])

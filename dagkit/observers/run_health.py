@@ -43,8 +43,8 @@ def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
     figures = {each.name: each for each in now.operators}
     for name, counts in now.left_out.items():
         unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
-        lately = _lately(figures.get(name)) if runs and REJECTED in counts else {}
-        yield Remark(f"{printable(name)}: {', '.join(unsent)}", **lately, view="work" if REJECTED in counts else "")
+        more = (_lately if runs else _last)(figures.get(name)) if REJECTED in counts else {}
+        yield Remark(f"{printable(name)}: {', '.join(unsent)}", **more, view="work" if REJECTED in counts else "")
     for name, counts in now.read_again.items():
         again = (f"{count:,} read again as a whole ({metric})" for metric, count in counts.items())
         yield Remark(f"{printable(name)}: {', '.join(again)}")
@@ -85,6 +85,14 @@ def _silence(activity: InputActivity, now: RunSnapshot) -> Remark:
     usual = f"the longest pause before was {in_time(longest)}" if longest else ""
     unusual = bool(longest) and seconds > _UNUSUAL * longest
     return Remark(f"nothing new from {name} for {in_time(seconds)}", activity.at, usual, warns=unusual)
+
+
+def _last(figures: OperatorFigures | None) -> dict[str, Any]:
+    """The record that an operator rejected last, with the reason: all of them may have the same one."""
+    if figures is None or not figures.rejected_records:
+        return {}
+    last = figures.rejected_records[-1]
+    return {"details": f"last: {f'{last.place}: ' if last.place else ''}{last.record}"}
 
 
 def _lately(figures: OperatorFigures | None) -> dict[str, Any]:

@@ -102,3 +102,21 @@ def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(given)
     sample = Sample(**given)
     sample._total = 1
     assert sample._total == 1
+
+
+def test_an_unknown_attribute_is_one_error():
+    with pytest.raises(AttributeError, match="'Sample' object has no attribute 'nam'") as unknown:
+        Sample(name="a").nam  # type: ignore[attr-defined]  # noqa: B018
+    assert unknown.value.__context__ is None
+
+
+def test_one_text_in_the_place_of_several_is_shown_as_it_is_to_be_written():
+    class Columns(Operator):
+        by: tuple[str, ...] = ()
+        of: list[str] = Field(default_factory=list)
+
+    faults = [str(fault) for fault in Columns(by="day", of="day").faults]
+    assert faults == [
+        "by: input should be a valid tuple, such as ('day',)",
+        "of: input should be a valid list, such as ['day']",
+    ]

@@ -104,14 +104,22 @@ class Served(Mute):
     served_by_engine = True
 
 
-class Looking(SplittableOperator[Any]):
-    """A reader with a second input, which has no method."""
+class Undefined(SplittableOperator[str]):
+    """A reader of texts, which have no positions."""
 
     words = InputPort(str)
-    more = InputPort(str)
 
     def process(self, element: Any, tracker: Any) -> Iterator[Any]:
         yield element
+
+
+class Looking(Undefined):
+    """A reader with a second input, which has no method."""
+
+    more = InputPort(str)
+
+    def initial_restriction(self, element: Any) -> tuple[int, int]:
+        return 0, 1
 
 
 class Knowing(Looking):
@@ -142,6 +150,13 @@ UNHANDLED, MISMATCHED = "input-unhandled", "handler-mismatched"
         (Misspelt, UNHANDLED, ERROR, "it has no 'process'", "did you mean 'proccess'"),
         (Misnamed, "method-undefined", ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
         (OfApex, "method-undefined", ERROR, "nothing calls OfApex.beginWindow", "did you mean 'begin_window'"),
+        (
+            Undefined,
+            "method-undefined",
+            ERROR,
+            "does not define the work on a str",
+            "def initial_restriction(self, element)",
+        ),
         (HalfServed, UNHANDLED, ERROR, "flows into S.more", "@more.process"),
         (Renamed, UNHANDLED, ERROR, "it has no '<lambda>'", "@words.process"),
         (Greedy, MISMATCHED, ERROR, "Greedy.process(self, item, port)", "one item"),

@@ -38,6 +38,7 @@ from dagkit.compiler.rules.handler_rules import (
     every_input_operator_emits,
     inputs_are_distinguished,
     methods_have_the_names_that_the_engine_calls,
+    work_on_plain_values_is_defined,
     yielded_items_have_an_output,
 )
 from dagkit.compiler.rules.partition_rules import (
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
     every_handler_takes_one_item,
     every_input_operator_emits,
     methods_have_the_names_that_the_engine_calls,
+    work_on_plain_values_is_defined,
     every_restriction_can_be_written,
     every_restriction_has_a_tracker,
     every_state_can_be_written,

@@ -10,6 +10,7 @@ from dagkit.api.ports import InputPort, Outlet
 from dagkit.api.work import SplittableOperator, work_port
 from dagkit.errors import Code, Diagnostic, Severity, near
 from dagkit.graph import Graph, Node
+from dagkit.ranges import OffsetRange
 
 _LOOK = ("begin_window", "emit_tuples", "handle_idle_time", "end_window", "before_checkpoint")
 """The methods of an input operator that the engine calls in each look."""
@@ -60,6 +61,25 @@ def methods_have_the_names_that_the_engine_calls(graph: Graph) -> Iterator[Diagn
             if meant != name and getattr(kind, meant) is getattr(base, meant):
                 problem = f"nothing calls {kind.__name__}.{name}"
                 yield _fault("method-undefined", node, problem, f"did you mean {meant!r}? Rename it")
+
+
+def work_on_plain_values_is_defined(graph: Graph) -> Iterator[Diagnostic]:
+    """Only an element with positions, such as a block, says by itself what the work on it is."""
+    for node in graph.nodes:
+        operator = node.operator
+        if not isinstance(operator, SplittableOperator) or operator.restriction_type is not OffsetRange:
+            continue  # a type of its own needs a tracker first
+        payload = node.input_ports[work_port(operator)].payload
+        if payload in _PLAIN and type(operator).initial_restriction is SplittableOperator.initial_restriction:
+            yield _fault(
+                "method-undefined",
+                node,
+                f"{_class(node)} of {node.name} does not define the work on a {payload.__name__}",
+                "write `def initial_restriction(self, element)`, which returns a range, such as (0, size)",
+            )
+
+
+_PLAIN = (str, bytes, int, float, dict, list, tuple)
 
 
 def why_it_cannot_run(graph: Graph) -> list[Diagnostic]:

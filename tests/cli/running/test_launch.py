@@ -369,7 +369,9 @@ def test_every_row_that_a_reader_read_is_in_the_accounts_of_the_launch_and_of_it
     rows = [{"id": 1, "city": "Rome"}, {"id": 2, "city": "Bari"}, {"id": 3}, {"id": 1}]
     write("in/a.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows) + "{broken\n")
     launched = dagkit("launch", "app.py", "--once", "--reference", "--path", "place")
-    assert "\nReader: 2 left out (fields_ignored), 2 dropped, 1 rejected\n" in launched.out
+    assert "\nReader: 2 left out (fields_ignored), 2 dropped, 1 rejected; last: " in launched.out
+    last = launched.out.partition("; last: ")[2].partition("\n")[0]
+    assert last.partition("in/a.jsonl, byte ")[2] == "72: '{broken': the line is not a JSON object"
     account = "Reader: 1 item received, 2 sent, 1 rejected, 2 dropped, 2 left out (fields_ignored)"
     assert account in [line.strip() for line in dagkit("ledger", "show", "place").out.splitlines()]
     (window, *_) = dagkit("items", "place", "--json").document["windows"]
