@@ -41,7 +41,7 @@ def lengthen_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     of_application = summary.of_application
 
     def lengthened(program: Program, attribute: Attribute[int]) -> int:
-        is_set = any(setting.qualified in values for values in program.attributes.values())
+        is_set = any(setting.qualified in each.attributes for each in program.contexts.values())
         return 60_000 if attribute is setting and not is_set else of_application(program, attribute)
 
     monkeypatch.setattr(summary, "of_application", lengthened)
