@@ -139,6 +139,7 @@ def launch_compiled(
     probe: Probe | None = None,
     take_over: bool = False,
     fresh: bool = False,
+    command: str = "",
 ) -> Launched:
     """Run a compiled application.
 
@@ -146,7 +147,8 @@ def launch_compiled(
     process but not of the machine. `observers` receive every run event, and `watch` the present figures; a `probe` may
     crash the run at any step. Raise `driver-runs` if another process runs the application, unless this one is to
     `take_over`. If `fresh`, begin again beside the earlier run, whose folder is renamed. If the Spark Connect server of
-    a session that dagkit opened starts again, resume in another session.
+    a session that dagkit opened starts again, resume in another session. The status shows the `command` that launches
+    the application again, if it is known.
     """
     compilation.check_it_can_run()
     if until is Until.STOPPED and windows is None:
@@ -159,7 +161,7 @@ def launch_compiled(
         with claimed(place, take_over=take_over, fresh=fresh) as kept:
             ledger = Ledger.create(place, clock=clock, durable=durable)
             refuse_another(ledger, compilation.application)  # before anything in its folder is replaced
-            picture = _picture(compilation, machine, place, until)
+            picture = _picture(compilation, machine, place, until, command)
             status = StatusFile(ledger.store, picture)
             shown_status.enter_context(status.kept())
             if watch is not None:
@@ -263,7 +265,7 @@ def _warn_if_it_differs(event: RunEvent) -> None:
         )
 
 
-def _picture(compilation: Compilation, machine: Machine, place: str, until: Until) -> RunPicture:
+def _picture(compilation: Compilation, machine: Machine, place: str, until: Until, command: str) -> RunPicture:
     """The picture of a launch before anything has happened."""
     clock = SystemClock()
     now = clock.now()
@@ -273,6 +275,7 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
         version=sys.modules["dagkit"].__version__,
         driver=this_process(),
         master=machine.shown,
+        command=command,
         until=until.value,
         since=now,
         at=now,

@@ -90,6 +90,8 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     if now.error is not None:
         yield _last_error(now.error)
         yield from (f"help: {printable(line)}" for line in now.error.help.splitlines()[:1])
+    if now.command and seen.state in ("failed", "killed"):
+        yield f"to launch it again: {printable(now.command)}"
 
 
 def _last_error(error: RunError) -> str:

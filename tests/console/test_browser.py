@@ -146,6 +146,14 @@ def test_a_run_that_waits_for_a_server_does_not_keep_up(finished_page):
     assert shown == [["warn", "The broker of the queue q has not answered for 17 s: refused"]]
 
 
+@pytest.mark.parametrize("state", ["killed", "failed"])
+def test_a_run_that_ended_badly_shows_the_command_that_launches_it_again(finished_page, state):
+    ended = {"state": state, "at": "2026-01-01T12:00:00Z", "window": 12, "command": "cd /srv && dagkit launch app.py"}
+    ((kind, shown),) = finished_page.evaluate(HEALTH, ended)
+    assert kind == "amiss"
+    assert shown.endswith(" no record is lost. To launch it again: cd /srv && dagkit launch app.py")
+
+
 def test_two_windows_and_two_launches_are_compared(serve, open_page, tmp_path):
     place = run_copying(tmp_path)
     (tmp_path / "in" / "more.txt").write_text("one more\n")

@@ -121,7 +121,8 @@ def launch(
         raise Exit(code)
     with machine.with_spark_starting() as machine:
         from dagkit.api.running import Until  # noqa: PLC0415 - imported while Spark starts
-        from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - as above
+        from dagkit.cli.running.launch_options import Wanted  # noqa: PLC0415 - as above
+        from dagkit.cli.running.run_application import run  # noqa: PLC0415 - as above
 
         until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
         serving = None if metrics_port is None else (metrics_address or LOCAL, metrics_port)

@@ -1,14 +1,14 @@
 """Runs the application of `dagkit launch`, and prints its progress. `launch` imports this module while Spark starts."""
 
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from click import get_current_context
 
-from dagkit.api.running import Until
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked
+from dagkit.cli.running.launch_options import Wanted, command_again
 from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
@@ -22,28 +22,6 @@ from dagkit.runs.machine import Machine
 
 if TYPE_CHECKING:
     from dagkit.observers.prometheus import Prometheus
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the options of `dagkit launch` ask for."""
-
-    path: str | None
-    until: Until
-    windows: int | None
-    fresh: bool
-    take_over: bool
-    durable: bool
-    as_lines: bool
-    """Whether stderr gets one line of JSON for each event."""
-    metrics: tuple[str, int] | None
-    """The address and the port for Prometheus."""
-    console: int | None
-    """The port of the page about the run."""
-    allow_control: bool
-    """Whether that page may stop the run."""
-    observers: tuple[Observer, ...] = ()
-    """Further observers."""
 
 
 def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
@@ -88,6 +66,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 durable=wanted.durable,
                 observers=observers,
                 watch=live_table if has_table else progress.watch,
+                command=command_again(asked, compilation, machine, wanted),
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))

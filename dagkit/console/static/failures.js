@@ -1,9 +1,9 @@
-// The last error: what happened, the author's lines of the traceback, what to do about it, and how to try again.
+// The last error: what happened, the author's lines of the traceback, and what to do about it.
 
 import { h, section } from "./dom.js";
 import { counted, moment } from "./format.js";
 
-export function failures({ status, overview }) {
+export function failures({ status }) {
   const error = status?.error;
   if (!error) return [];
   const [first, ...rest] = error.parts;
@@ -13,8 +13,7 @@ export function failures({ status, overview }) {
     h("p", { class: "strong amiss" }, first?.text ?? ""),
     h("p", { class: "quiet" }, about.flatMap((part, index) => (index ? [" · ", part] : [part]))),
     h("div", { class: "trace" }, rest.map(part)),
-    error.help ? h("p", { class: "help" }, h("strong", {}, "What to do: "), error.help) : null,
-    error.again || status.state !== "failed" ? null : h("p", {}, "To try again: ", h("code", {}, `dagkit launch APP --path ${overview.path}`))))];
+    error.help ? h("p", { class: "help" }, h("strong", {}, "What to do: "), error.help) : null))];
 }
 
 function part(one) {

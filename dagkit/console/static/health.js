@@ -27,14 +27,15 @@ const unknown = (status, path) => [["amiss", `No answer since ${time(status.at)}
   h("code", {}, `dagkit status ${path}`)]];
 
 function ended(status) {
+  const again = status.command ? [" To launch it again: ", h("code", {}, status.command)] : [];
   const next = status.window ? `resumes after window ${count(status.window)}` : "begins again";
   switch (status.state) {
     case "killed":
-      return [["amiss", `The driver was killed at about ${lately(status.at)}. The next launch ${next}, and no record is lost.`]];
+      return [["amiss", `The driver was killed at about ${lately(status.at)}. The next launch ${next}, and no record is lost.`, ...again]];
     case "silent":
       return [["amiss", `The driver on ${status.driver.host} has been silent since ${lately(status.at)}: it may be cut off, and still run.`]];
     case "failed":
-      return [["amiss", `The run ended with an error at ${lately(status.error?.at ?? status.at)}. The next launch ${next}, and no record is lost.`]];
+      return [["amiss", `The run ended with an error at ${lately(status.error?.at ?? status.at)}. The next launch ${next}, and no record is lost.`, ...again]];
     case "stopped":
       return [status.pending_elements
         ? ["warn", `Stopped at ${lately(status.at)}; ${counted(status.pending_elements, "element")} wait for the next launch.`]

@@ -222,13 +222,12 @@ class RunPicture:
     def _estimate(self) -> None:
         """Estimate how long all pending work takes."""
         left = self._pace.time_for(self._left, self.clock.now())
-        pending = [each for each in self._now.operators if each.pending]
-        operators = (
-            each.model_copy(update={"eta_seconds": self._time_left(each, left, len(pending))})
-            for each in self._now.operators
-        )
+        operators = self._now.operators
+        readers = sum(bool(each.pending) for each in operators)
+        if readers or any(each.eta_seconds is not None for each in operators):  # a copy of each costs time
+            operators = tuple(self._estimated(each, left, readers) for each in operators)
         self._set(
-            operators=tuple(operators),
+            operators=operators,
             positions_per_second=self._pace.per_second,
             eta_seconds=left and left.seconds,
             eta_least_seconds=left and left.least,
@@ -241,14 +240,15 @@ class RunPicture:
         done = sum(self._now.done.values()) if self._has_one_level else 0
         return sum(self._now.to_do.values()) - done
 
-    def _time_left(self, operator: OperatorFigures, of_run: TimeLeft | None, readers: int) -> float | None:
-        """How long the pending work of an operator takes: as long as that of the run if no other one has any."""
-        if not operator.pending:
-            return None
-        left, waiting = of_run, sum(each.positions for each in operator.pending)
-        if readers > 1:
+    def _estimated(self, operator: OperatorFigures, of_run: TimeLeft | None, readers: int) -> OperatorFigures:
+        """An operator with how long its pending work takes: as long as that of the run if no other one has any."""
+        left, waiting = None, sum(each.positions for each in operator.pending)
+        if operator.pending and readers == 1:
+            left = of_run
+        elif operator.pending:
             left = self._paces.setdefault(operator.name, Pace()).time_for(waiting, self.clock.now())
-        return left.seconds if left is not None else None
+        seconds = left.seconds if left is not None else None
+        return operator if seconds == operator.eta_seconds else operator.model_copy(update={"eta_seconds": seconds})
 
     def _failed(self, event: Failed) -> None:
         error = RunError(
@@ -410,9 +410,9 @@ def _within(window: RunningWindow, done: Mapping[str, int]) -> Mapping[str, int]
 
 def _at(activity: InputActivity, at: datetime) -> InputActivity:
     """The activity of an input operator that had something for the run at a time."""
-    pause = (at - activity.at).total_seconds() if activity.at is not None else 0.0
-    longest = max(activity.longest_pause_seconds, pause)
-    return activity.model_copy(update={"at": at, "longest_pause_seconds": longest})
+    before = activity.at or at
+    longest = max(activity.longest_pause_seconds, (at - before).total_seconds())
+    return activity.model_copy(update={"at": max(at, before), "longest_pause_seconds": longest})
 
 
 def _under_way(now: OperatorFigures, window: Committed) -> OperatorFigures:

@@ -177,6 +177,8 @@ class RunSnapshot(_Part):
     driver: DriverProcess
     master: str
     """`reference`, or the master of Spark."""
+    command: str = ""
+    """The command line that launches it again, with masks for secrets; empty if a program launched it."""
     until: str
     since: datetime
     """When the launch began."""
