@@ -121,7 +121,7 @@ def launch(
         raise Exit(code)
     with machine.with_spark_starting() as machine:
         from dagkit.api.running import Until  # noqa: PLC0415 - imported while Spark starts
-        from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - as above
+        from dagkit.cli.running.run_application import run  # noqa: PLC0415 - as above
 
         until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
         serving = None if metrics_port is None else (metrics_address or LOCAL, metrics_port)
@@ -129,19 +129,17 @@ def launch(
             asked,
             output,
             machine,
-            Wanted(
-                path,
-                until,
-                windows,
-                fresh=fresh,
-                take_over=take_over,
-                durable=not no_sync,
-                as_lines=log == "json",
-                metrics=serving,
-                console=console_port,
-                allow_control=allow_control,
-                observers=observers,
-            ),
+            path=path,
+            until=until,
+            windows=windows,
+            fresh=fresh,
+            take_over=take_over,
+            durable=not no_sync,
+            as_lines=log == "json",
+            metrics=serving,
+            console=console_port,
+            allow_control=allow_control,
+            observers=observers,
         )
 
 

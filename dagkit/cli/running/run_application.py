@@ -1,12 +1,12 @@
 """Runs the application of `dagkit launch`, and prints its progress. `launch` imports this module while Spark starts."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from click import get_current_context
 
-from dagkit.api.running import Until
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
@@ -24,31 +24,27 @@ if TYPE_CHECKING:
     from dagkit.observers.prometheus import Prometheus
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the options of `dagkit launch` ask for."""
+def run(
+    asked: Asked,
+    output: Output,
+    machine: Machine,
+    *,
+    path: str | None,
+    fresh: bool,
+    as_lines: bool,
+    metrics: tuple[str, int] | None,
+    console: int | None,
+    allow_control: bool,
+    observers: Sequence[Observer],
+    **launching: Any,
+) -> None:
+    """Compile and run the application, and print the result.
 
-    path: str | None
-    until: Until
-    windows: int | None
-    fresh: bool
-    take_over: bool
-    durable: bool
-    as_lines: bool
-    """Whether stderr gets one line of JSON for each event."""
-    metrics: tuple[str, int] | None
-    """The address and the port for Prometheus."""
-    console: int | None
-    """The port of the page about the run."""
-    allow_control: bool
-    """Whether that page may stop the run."""
-    observers: tuple[Observer, ...] = ()
-    """Further observers."""
-
-
-def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
-    """Compile and run the application, and print the result."""
-    lines = Lines(output.fault) if wanted.as_lines else None
+    With `as_lines`, stderr gets one line of JSON for each event. `metrics` is the address and the port for Prometheus,
+    and `console` the port of the page about the run, which may stop the run if `allow_control` is set. `launching` is
+    passed on to `launch_compiled`.
+    """
+    lines = Lines(output.fault) if as_lines else None
     if lines is not None:
         output = get_current_context().find_root().obj = replace(output, report=lines.report)
     with opened(asked, output) as found:
@@ -56,38 +52,35 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
         if lines is not None:
             lines.app = compilation.application
         output.notes(compilation.notes)
-        if wanted.fresh and is_url(wanted.path or application_path(compilation)):
+        if fresh and is_url(path or application_path(compilation)):
             raise WrongUsage("--fresh renames a folder, which object stores cannot do; give another folder with --path")
         has_table = has_live_table(output, machine.backend)
         progress = Progress(
             Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation), has_table=has_table
         )
         with ExitStack() as stack:
-            observers: list[Observer] = [progress, *wanted.observers]
+            watching: list[Observer] = [progress, *observers]
             if lines is not None:
                 stack.enter_context(lines.with_logs())
-                observers.append(lines)
-            if wanted.metrics is not None:
-                address, port = wanted.metrics
-                metrics = _metrics()
-                port = stack.enter_context(metrics.served(port, address))
+                watching.append(lines)
+            if metrics is not None:
+                address, port = metrics
+                figures = _metrics()
+                port = stack.enter_context(figures.served(port, address))
                 output.message(f"metrics at http://{address}:{port}/metrics")
-                observers.append(metrics)
-            if wanted.console is not None:
-                place = absolute(wanted.path or application_path(compilation))
-                page = Console(RunFolder(place), allows_control=wanted.allow_control)
-                output.message(f"console: {stack.enter_context(page.served(wanted.console))}")
+                watching.append(figures)
+            if console is not None:
+                place = absolute(path or application_path(compilation))
+                page = Console(RunFolder(place), allows_control=allow_control)
+                output.message(f"console: {stack.enter_context(page.served(console))}")
             launched = launch_compiled(
                 compilation,
                 machine,
-                path=wanted.path,
-                until=wanted.until,
-                windows=wanted.windows,
-                fresh=wanted.fresh,
-                take_over=wanted.take_over,
-                durable=wanted.durable,
-                observers=observers,
+                path=path,
+                fresh=fresh,
+                observers=watching,
                 watch=live_table if has_table else progress.watch,
+                **launching,
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))
