@@ -20,7 +20,7 @@ _APPLICATION = '''\
 
 {imports}from dagkit import Config, Dag, StreamingApplication
 {library}
-{classes}{functions}
+{others}{classes}{functions}
 
 class {name}(StreamingApplication):
     """Its settings are in `properties.properties`; every property can be set there, or with -D."""
@@ -55,6 +55,8 @@ class Origin:
     properties: Mapping[str, str] = field(default_factory=dict)
     classes: Classes = field(default_factory=Classes)
     functions: str = ""
+    imports: str = ""
+    """Lines that import from other packages."""
     rejects: bool = True
     notes: Sequence[str] = ()
     """What a person should know of what was found."""
@@ -70,6 +72,7 @@ class Origin:
             what=in_docstring(self.what),
             imports=imports + "\n" * bool(imports),
             library=_imported({*(call.partition("(")[0] for call in calls), *self.types} - {""}),
+            others=self.imports,
             classes=self.classes.text,
             functions=functions,
             name=name,

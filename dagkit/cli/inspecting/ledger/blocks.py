@@ -10,7 +10,7 @@ import rich_click as click
 
 from dagkit.api.operators import DROPPED
 from dagkit.cli.application.options import WholeNumber, spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
+from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path_or_only, report_unborn
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.files.staging import by_file, in_order
 from dagkit.engine.record.checkpoint import Checkpoint
@@ -78,7 +78,7 @@ def _named(what: str, things: Sequence[str]) -> Iterator[str]:
 
 
 @click.command()
-@path
+@path_or_only
 @spoken
 def ls(*, path: str, output: Output) -> None:
     """List the chains with their lengths and last offsets.
@@ -106,7 +106,7 @@ _HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
 
 
 @click.command()
-@path
+@path_or_only
 @spoken
 def heads(*, path: str, output: Output) -> None:
     """Print the last block of each chain: hash, number and chain. Keep this elsewhere, for `verify --head`."""
@@ -122,7 +122,7 @@ def heads(*, path: str, output: Output) -> None:
 
 
 @click.command()
-@path
+@path_or_only
 @click.argument("chain", required=False)
 @click.option("--block", type=WholeNumber(min=0), help="Only the block of this number.")
 @click.option("--offset", type=WholeNumber(min=0), help="Only the block whose slice holds this offset.")
