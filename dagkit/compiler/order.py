@@ -1,7 +1,7 @@
 """Ordering: make a plan of the fused graph, upstream first, ties by name, so that equal graphs give equal plans."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -108,27 +108,21 @@ def _role(node: Node) -> Role:
 
 
 def _ports(graph: Graph, node: Node) -> Sequence[PlannedPort]:
-    inputs = [
+    sides: tuple[tuple[Literal["input", "output"], Any, Any, Any], ...] = (
+        ("input", node.input_ports, node.inputs, graph.streams_into),
+        ("output", node.output_ports, node.outputs, graph.streams_from),
+    )
+    return [
         PlannedPort(
             name=port.name,
-            type="input",
+            type=side,
             payload=spelled(node.payload(port)),
-            connected=bool(graph.streams_into(node.name, port.name)),
-            attributes=portable_attributes(node.inputs.get(port.name, {})),
+            connected=bool(streams(node.name, port.name)),
+            attributes=portable_attributes(settings.get(port.name, {})),
         )
-        for port in node.input_ports.values()
+        for side, ports, settings, streams in sides
+        for port in ports.values()
     ]
-    outputs = [
-        PlannedPort(
-            name=port.name,
-            type="output",
-            payload=spelled(node.payload(port)),
-            connected=bool(graph.streams_from(node.name, port.name)),
-            attributes=portable_attributes(node.outputs.get(port.name, {})),
-        )
-        for port in node.output_ports.values()
-    ]
-    return [*inputs, *outputs]
 
 
 def _stream(fused: Fused, stream: Stream, routings: Mapping[tuple[str, str], Routing]) -> PlannedStream:

@@ -139,7 +139,7 @@ class _Change:
         try:
             return References({}, os.environ).resolve(raw)
         except Unresolved as unresolved:
-            self.faults.append(Diagnostic("reference-unresolved", f"{self.key}: {unresolved}", unresolved.help))
+            self.faults.append(unresolved.diagnostic(self.key))
             return raw, True
 
     def _refuse(self, code: Code, problem: str, help_: str) -> None:

@@ -109,6 +109,7 @@ class SparkSource(AbstractFileSplitter):
     _home: str = PrivateAttr(default="")
     _writing: "Future[list[str]] | None" = PrivateAttr(default=None)
 
+    # A validator would not do: the given values are kept, and pickled for workers, to which no DataFrame can go.
     def __init__(self, data_frame: Any = None, **given: Any) -> None:
         super().__init__(**({} if data_frame is None else {"data_frame": _as_frame(data_frame)}), **given)
 

@@ -113,7 +113,7 @@ def opened(asked: Asked, output: Output) -> Iterator[Opened]:
         missed = "" if files_of(sources) else _missed(application.application_name)
         if missed:
             output.detail(missed)
-        for file, keys in _keys_by_file(conf).items():
+        for file, keys in _keys_by_file(conf).items() if output.verbose else ():
             output.detail(f"configuration: {counted(keys, 'key')} from {file}")
         yield Opened(asked, place, application, conf, tuple(faults), missed)
 

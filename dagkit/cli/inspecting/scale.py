@@ -15,7 +15,7 @@ from dagkit.conf.grammar.names import snake
 from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import SetCount
 from dagkit.engine.record.backlogs import Recorded, ScalingDecision, backlog_millis, decisions, recorded
-from dagkit.ground.amounts import counted
+from dagkit.ground.amounts import aligned, counted
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.policy import in_a_line
@@ -161,11 +161,7 @@ def _table(record: Recorded, lines: Sequence[dict[str, Any]]) -> str:
         ]
         for line in lines
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    rest_lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return "\n".join([f"{record.operator}: {counted(blocks, 'block')} came", *rest_lines])
+    return f"{record.operator}: {counted(blocks, 'block')} came\n{aligned(rows)}"
 
 
 def _seconds(millis: float) -> str:

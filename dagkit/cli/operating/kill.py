@@ -8,9 +8,8 @@ import time
 import rich_click as click
 
 from dagkit.cli.application.located import Located, of_application
-from dagkit.cli.operating.run_views import seen_at
+from dagkit.cli.operating.run_views import running_at, seen_at
 from dagkit.cli.terminal.output import Output, WrongUsage
-from dagkit.engine.parts.requests import NotRunning
 from dagkit.engine.record.status_file import presence
 
 _PAUSE_SECONDS = 0.05
@@ -24,9 +23,7 @@ def kill(*, there: Located, output: Output) -> None:
     No record is lost or doubled. Use `dagkit stop` to let the window end.
     """
     place = there.place
-    seen = seen_at(place)
-    if not seen.runs:
-        raise NotRunning.no_process(seen.snapshot.application, seen.state)
+    seen = running_at(place)
     driver = seen.snapshot.driver
     if seen.presence != "here":
         raise WrongUsage(f"{seen.snapshot.application} runs on {driver.host}, not on this host, {socket.gethostname()}")

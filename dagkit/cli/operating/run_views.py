@@ -5,6 +5,7 @@ from typing import Any
 
 import rich_click as click
 
+from dagkit.engine.parts.requests import NotRunning
 from dagkit.engine.record.history import seen_in
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import ApplicationNotFound, printable
@@ -24,6 +25,14 @@ def seen_at(place: str) -> SeenRun:
             f"{printable(place)} has no status: no launch has written one",
             f"launch the application; `dagkit ledger show {shlex.quote(place)}` shows what earlier ones did",
         )
+    return seen
+
+
+def running_at(place: str) -> SeenRun:
+    """The same; raise NotRunning unless its driver runs."""
+    seen = seen_at(place)
+    if not seen.runs:
+        raise NotRunning.no_process(seen.snapshot.application, seen.state)
     return seen
 
 

@@ -6,10 +6,10 @@ import rich_click as click
 
 from dagkit.cli.application.answer_wait import waiting
 from dagkit.cli.application.located import Located, of_application
-from dagkit.cli.operating.run_views import document, seen_at
+from dagkit.cli.operating.run_views import document, running_at, seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.asking import answered
-from dagkit.engine.parts.requests import NotRunning, StopRun
+from dagkit.engine.parts.requests import StopRun
 
 _PAUSE_SECONDS = 0.1
 
@@ -24,12 +24,10 @@ def stop(*, there: Located, seconds: float, output: Output) -> None:
     """
     place = there.place
     until = time.monotonic() + seconds
-    seen = seen_at(place)
-    if not seen.runs:
-        raise NotRunning.no_process(seen.snapshot.application, seen.state)
-    launch = seen.snapshot.driver.launch
-    answered(place, StopRun(launch=launch), seconds)
-    while (seen := seen_at(place)).runs and seen.snapshot.driver.launch == launch:
+    seen = running_at(place)
+    driver = seen.snapshot.driver
+    answered(place, StopRun(launch=driver.launch), seconds)
+    while (seen := seen_at(place)).runs and seen.snapshot.driver.launch == driver.launch:
         if time.monotonic() > until:
             break
         time.sleep(_PAUSE_SECONDS)

@@ -47,11 +47,11 @@ def port_attributes_are_set_on_connected_ports(graph: Graph) -> Iterator[Diagnos
     """An attribute of an unconnected port has no effect, so it was probably meant for another port."""
     for node in graph.nodes:
         sides = (
-            (node.inputs, graph.streams_into, node.input_ports),
-            (node.outputs, graph.streams_from, node.output_ports),
-            (node.unifiers, graph.streams_from, node.output_ports),
+            (node.inputs, graph.streams_into),
+            (node.outputs, graph.streams_from),
+            (node.unifiers, graph.streams_from),
         )
-        for settings_by_port, streams, _ in sides:
+        for settings_by_port, streams in sides:
             for port, settings in settings_by_port.items():
                 if not (node.unsure or streams(node.name, port)):
                     yield from _stranded(f"{node.name}.{port}", settings)

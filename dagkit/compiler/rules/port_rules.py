@@ -145,12 +145,9 @@ def ports_that_need_a_schema_have_one(graph: Graph) -> Iterator[Diagnostic]:
 
 def every_restriction_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
     """The ledger saves unfinished work as JSON, so the type of a restriction needs a JSON form."""
-    for node in graph.nodes:
-        if not isinstance(node.operator, SplittableOperator):
-            continue
-        kind, declared = type(node.operator), type(node.operator).restriction_type
+    for node, kind, declared in _own_restrictions(graph):
         adapter = adapter_of(declared)
-        if not is_range(declared) and isinstance(adapter, Typed) and not adapter.has_schema:
+        if isinstance(adapter, Typed) and not adapter.has_schema:
             yield Diagnostic(
                 "restriction-unwritable",
                 f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, which has no JSON "
@@ -162,11 +159,8 @@ def every_restriction_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
 
 def every_restriction_has_a_tracker(graph: Graph) -> Iterator[Diagnostic]:
     """Only the author of a restriction type knows how to claim and split its values."""
-    for node in graph.nodes:
-        if not isinstance(node.operator, SplittableOperator):
-            continue
-        kind, declared = type(node.operator), type(node.operator).restriction_type
-        if not is_range(declared) and kind.tracker is SplittableOperator.tracker:
+    for node, kind, declared in _own_restrictions(graph):
+        if kind.tracker is SplittableOperator.tracker:
             yield Diagnostic(
                 "restriction-untracked",
                 f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, but has no tracker "
@@ -176,6 +170,10 @@ def every_restriction_has_a_tracker(graph: Graph) -> Iterator[Diagnostic]:
             )
 
 
-def is_range(restriction_type: object) -> bool:
-    """Whether the type is a range of offsets or byte keys, which have a JSON form and a tracker."""
-    return restriction_type in (OffsetRange, ByteKeyRange)
+def _own_restrictions(graph: Graph) -> Iterator[tuple[Node, type[SplittableOperator[Any, Any]], Any]]:
+    """The operators whose restrictions are of a type of the author. Ranges have a JSON form and a tracker."""
+    for node in graph.nodes:
+        if isinstance(node.operator, SplittableOperator):
+            kind = type(node.operator)
+            if kind.restriction_type not in (OffsetRange, ByteKeyRange):
+                yield node, kind, kind.restriction_type

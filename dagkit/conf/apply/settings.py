@@ -130,8 +130,7 @@ class Settings:
             try:
                 raw, tainted = references.resolve(setting.raw)
             except Unresolved as unresolved:
-                problem = f"{setting.origin.key}: {unresolved}"
-                yield Diagnostic("reference-unresolved", problem, unresolved.help, setting.origin.where)
+                yield unresolved.diagnostic(str(setting.origin.key), setting.origin.where)
             else:
                 shown = shown_instead(setting.address, str(setting.origin.key), setting.raw, tainted=tainted)
                 origin = replace(setting.origin, shown=shown)

@@ -14,7 +14,7 @@ from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.names import snake
 from dagkit.conf.grammar.property_keys import Address, Keyword, Malformed, canonical, parse_key
 from dagkit.conf.sources.written import regular_bytes
-from dagkit.errors import did_you_mean
+from dagkit.errors import Diagnostic, Where, did_you_mean
 
 LONGEST = 1 << 20
 """The most characters in a resolved value, and bytes in a secret's file. More is a mistake or an attack."""
@@ -45,6 +45,10 @@ class Unresolved(ValueError):
     def __init__(self, problem: str, help_: str) -> None:
         super().__init__(problem)
         self.help = help_
+
+    def diagnostic(self, key: str, where: Where | None = None) -> Diagnostic:
+        """The fault of the key whose value contains the reference."""
+        return Diagnostic("reference-unresolved", f"{key}: {self}", self.help, where)
 
 
 def is_secret_name(name: str) -> bool:

@@ -220,8 +220,7 @@ def _resolved(given: Sequence[WrittenKey], environment: Mapping[str, str]) -> tu
             try:
                 value, tainted = references.resolve_key(written.key)
             except Unresolved as unresolved:
-                problem = f"{written.key}: {unresolved}"
-                faults.append(Diagnostic("reference-unresolved", problem, unresolved.help, written.where))
+                faults.append(unresolved.diagnostic(written.key, written.where))
         else:
             references.used |= names_referred(value)
         shown = shown_instead(written.address, written.key, written.value, tainted=tainted)

@@ -156,19 +156,3 @@ def readable(path: str, codec: Codec | Unread | None) -> Codec | None:
     if codec in get_args(Unread):
         raise FormatUnread(path, cast("Unread", codec))
     return cast("Codec | None", codec)
-
-
-__all__ = [
-    "ENDINGS",
-    "MAGIC",
-    "Codec",
-    "Compression",
-    "CompressionBroken",
-    "FormatUnread",
-    "Unread",
-    "codec_at",
-    "codec_of",
-    "codec_of_content",
-    "compressed_block",
-    "readable",
-]

@@ -117,7 +117,11 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         tracker = OffsetRestrictionTracker(restriction)
         if self.splits == "anywhere":
             return tracker
-        return BetweenRecordsTracker(tracker) if self.splits == "between records" else unsplittable(tracker)
+        return (
+            BetweenRecordsTracker(tracker)
+            if self.splits == "between records"
+            else UnsplittableRestrictionTracker(tracker)
+        )
 
     def parts_of(self, restriction: OffsetRange, size: int) -> Iterable[OffsetRange]:
         """Divide a range that is not begun into parts of about this size; it stays whole unless it splits anywhere."""
@@ -176,11 +180,6 @@ def content_end(stream: Seekable, start: int, most: int = OFFSET_INFINITY) -> in
     return start
 
 
-def unsplittable(tracker: Tracker) -> Tracker:
-    """Return a tracker that claims as the given one, and refuses every split."""
-    return UnsplittableRestrictionTracker(tracker)
-
-
 def binary_array(data: "Bytes", offsets: "Places") -> "pa.BinaryArray | pa.LargeBinaryArray":
     """An Arrow array over consecutive values in `data`, without a copy."""
     import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
@@ -192,14 +191,3 @@ def binary_array(data: "Bytes", offsets: "Places") -> "pa.BinaryArray | pa.Large
 def records_of(block: Block, values: Column) -> "Batch[Record[Any]]":
     """A batch of the records of a block, given their values."""
     return Batch({"block_id": Constant(block.block_id, len(values), block.path), "value": values}, Record)
-
-
-__all__ = [
-    "ReaderContext",
-    "Splits",
-    "Tracker",
-    "binary_array",
-    "content_end",
-    "records_of",
-    "unsplittable",
-]

@@ -204,10 +204,6 @@ class IncompleteFiles:
         at = datetime.fromtimestamp(ripe / 1000, UTC).astimezone()
         return f"{sentence}; it can be read from {at:%H:%M:%S} on, if it is not changed again"
 
-    def why_pending(self, path: str) -> str | None:
-        """Why the current scan found the file at a path incomplete; None if it did not."""
-        return self._pending.get(path)
-
     def leave(self, path: str, reason: str) -> None:
         """Leave a file to a later scan."""
         self._pending[path] = reason
@@ -271,7 +267,7 @@ class IncompleteFiles:
         refused = self.take_refused()
         if refused:
             return FileState(found.path, "quarantined", refused[0].reason)
-        return None if complete else FileState(found.path, "pending", f"it {self.why_pending(found.path)}")
+        return None if complete else FileState(found.path, "pending", f"it {self._pending.get(found.path)}")
 
     def log(self, logged: str) -> str:
         """Log how many files are pending, unless that was `logged` after the last scan. Return the message.

@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
-from dagkit_operators.values.keys import Key, first_of, key_of, keys_of, routed_by, second_of, sorted_by_key
+from dagkit_operators.values.keys import Key, RoutingKey, first_of, key_of, keys_of, second_of, sorted_by_key
 
 T = TypeVar("T", default=Any)
 K = TypeVar("K", default=Any)
@@ -104,7 +104,7 @@ class Aggregating(Operator, Generic[T, K, V]):
     """What is combined: a function of an item's value, or a field of it; None: the second of a pair, or the value."""
 
     def routing_key(self) -> Any:
-        return routed_by(self._key)
+        return RoutingKey(self._key)
 
     @property
     def _key(self) -> Key:

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
 from dagkit.errors import clipped
 from dagkit_operators.payloads import Record
-from dagkit_operators.values.keys import Key, first_of, key_of, keys_of, routed_by, sorted_by_key
+from dagkit_operators.values.keys import Key, RoutingKey, first_of, key_of, keys_of, sorted_by_key
 from dagkit_operators.values.processed import processed_column, processed_value
 
 K = TypeVar("K", default=Any)
@@ -51,7 +51,7 @@ class CountByKey(Operator, Generic[K]):
     """Empty between application windows."""
 
     def routing_key(self) -> Any:
-        return routed_by(self.key)
+        return RoutingKey(self.key)
 
     def process(self, item: Any) -> None:
         self.in_window[key_of(self.key, item)] += 1
@@ -74,7 +74,7 @@ class SumByKey(Operator, Generic[K]):
     """
 
     kind = "counts.sum-by-key/1"
-    input = InputPort[tuple[K, int] | Record[tuple[K, int]]](key=routed_by(first_of))
+    input = InputPort[tuple[K, int] | Record[tuple[K, int]]](key=RoutingKey(first_of))
     sums = OutputPort[tuple[K, int]](unifier=AddUp)
     totals = OutputPort[tuple[K, int]](main=True)
     finals = OutputPort[tuple[K, int]](when_drained=True)

@@ -7,7 +7,7 @@ from pydantic import PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, KeyedState, Operator, OutputPort, Rows, auto_metric
-from dagkit_operators.values.keys import Key, key_of, keys_of, routed_by
+from dagkit_operators.values.keys import Key, RoutingKey, key_of, keys_of
 
 T = TypeVar("T", default=Any)
 
@@ -54,7 +54,7 @@ class Deduplicate(Operator, Generic[T]):
     _window_id: int = PrivateAttr(default=0)
 
     def routing_key(self) -> Any:
-        return routed_by(self.key)
+        return RoutingKey(self.key)
 
     def setup(self, context: Context) -> None:
         self._window_id = context.window_id

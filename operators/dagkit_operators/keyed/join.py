@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from dagkit import Batch, Context, InputPort, KeyedState, Operator, OperatorContext, Outlet, OutputPort, auto_metric
 from dagkit.api.keyed import Keyed
 from dagkit.api.ports import output_ports
-from dagkit_operators.values.keys import Key, first_of, key_of, keys_of, routed_by, sorted_by_key
+from dagkit_operators.values.keys import Key, RoutingKey, first_of, key_of, keys_of, sorted_by_key
 
 L = TypeVar("L", default=Any)
 R = TypeVar("R", default=Any)
@@ -52,10 +52,10 @@ class _TwoSides(Operator, Generic[L, R]):
     _is_drained: bool = PrivateAttr(default=False)
 
     def left_routing_key(self) -> Any:
-        return routed_by(self._left_key)
+        return RoutingKey(self._left_key)
 
     def right_routing_key(self) -> Any:
-        return routed_by(self._right_key)
+        return RoutingKey(self._right_key)
 
     def windows_joined(self) -> int | None:
         return self.most_windows

@@ -42,13 +42,8 @@ def _for(other: str) -> str:
 
 
 @cache
-def compiled() -> Compiled | None:
-    """The compiled library of this installation, if it has one."""
-    return opened(LIBRARY)
-
-
-def opened(path: Path) -> Compiled | None:
-    """The functions of a library; None unless it loads on this machine and was compiled from the `bytewise.c` here."""
+def compiled(path: Path = LIBRARY) -> Compiled | None:
+    """The functions of `bytewise.c`; None unless a library of them loads here and was compiled from the C here."""
     library = _loaded(path, SOURCE)
     beginning = getattr(library, "dagkit_beginning", None)
     if beginning is None:
@@ -63,13 +58,8 @@ def opened(path: Path) -> Compiled | None:
 
 
 @cache
-def json_members() -> ctypes.CDLL | None:
-    """The functions of `json_members.c` of this installation, if it has them."""
-    return members_in(JSON_LIBRARY)
-
-
-def members_in(path: Path) -> ctypes.CDLL | None:
-    """The functions of a library; None unless it loads here and was compiled from the `json_members.c` here."""
+def json_members(path: Path = JSON_LIBRARY) -> ctypes.CDLL | None:
+    """The same for `json_members.c`."""
     library = _loaded(path, JSON_SOURCE)
     if library is not None:
         library.dagkit_members.argtypes = c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p
@@ -80,13 +70,8 @@ def members_in(path: Path) -> ctypes.CDLL | None:
 
 
 @cache
-def kafka_columns() -> ctypes.CDLL | None:
-    """The functions of `kafka_columns.c` of this installation, if it has them."""
-    return kafka_columns_in(KAFKA_LIBRARY)
-
-
-def kafka_columns_in(path: Path) -> ctypes.CDLL | None:
-    """The functions of a library; None unless it loads here and was compiled from the `kafka_columns.c` here."""
+def kafka_columns(path: Path = KAFKA_LIBRARY) -> ctypes.CDLL | None:
+    """The same for `kafka_columns.c`."""
     library = _loaded(path, KAFKA_SOURCE)
     if library is not None:
         address, number = c_void_p, c_int64

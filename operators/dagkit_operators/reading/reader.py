@@ -13,7 +13,12 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Context, OutputPort, auto_metric
 from dagkit.ground.urls import shown
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
+from dagkit.ranges import (
+    OFFSET_INFINITY,
+    OffsetRange,
+    OffsetRestrictionTracker,
+    UnsplittableRestrictionTracker,
+)
 from dagkit_operators.compression.codec import Codec, Compression, CompressionBroken
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
@@ -25,7 +30,6 @@ from dagkit_operators.contexts.reader_context import (
     Tracker,
     Unsent,
     records_of,
-    unsplittable,
 )
 from dagkit_operators.filesystem.access import Found, Seekable, is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
@@ -145,7 +149,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         """Return the tracker for a block; that of a whole compressed file is never split."""
         restriction = OffsetRange(block.start, block.end)
         if self.is_read_whole(block):
-            return unsplittable(OffsetRestrictionTracker(restriction))
+            return UnsplittableRestrictionTracker(OffsetRestrictionTracker(restriction))
         return self.context_for(block.path).tracker_of(restriction)
 
     def read(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:

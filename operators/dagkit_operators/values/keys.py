@@ -56,11 +56,6 @@ class RoutingKey(BatchKey):
         return key_column(self.key, batch)
 
 
-def routed_by(key: Key) -> RoutingKey:
-    """The key by which an input port routes items."""
-    return RoutingKey(key)
-
-
 def first_of(pair: Any) -> Any:
     """The key of a pair. Raise TypeError for an item that is none, as a text of two letters."""
     return pair[0] if type(pair) is tuple and pair else _part(pair, 0)

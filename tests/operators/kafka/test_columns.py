@@ -10,7 +10,7 @@ from dagkit_operators.kafka import consumers, transactions
 from dagkit_operators.kafka.client import confluent
 from dagkit_operators.kafka.consumers import Consumers
 from dagkit_operators.native import librdkafka
-from dagkit_operators.native.compiled import KAFKA_LIBRARY, KAFKA_SOURCE, kafka_columns_in
+from dagkit_operators.native.compiled import KAFKA_LIBRARY, KAFKA_SOURCE, kafka_columns
 from dagkit_operators.native.librdkafka import handle_of
 from hatch_build import MISSING, can_compile, compile_library
 from tests.engine.cast import Desk
@@ -30,7 +30,7 @@ def functions(tmp_path_factory):
         pytest.skip(MISSING)
     library = tmp_path_factory.mktemp("compiled") / KAFKA_LIBRARY.name
     assert compile_library(KAFKA_SOURCE, library) is None
-    return librdkafka.Native(kafka_columns_in(library), ctypes.CDLL(confluent().cimpl.__file__))
+    return librdkafka.Native(kafka_columns(library), ctypes.CDLL(confluent().cimpl.__file__))
 
 
 @pytest.fixture(params=["compiled C", "Python"])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dagkit_operators.native import bytewise
 from dagkit_operators.native.bytewise import CROWDED, FEW, SPARSE, begin_with, kept_by_beginning, offsets_of
-from dagkit_operators.native.compiled import LIBRARY, SOURCE, compiled, opened
+from dagkit_operators.native.compiled import LIBRARY, SOURCE, compiled
 from hatch_build import MISSING, can_compile, compile_library
 
 WAYS = ["compiled", "compiled without SSE2", "numpy"]
@@ -33,7 +33,7 @@ def _way(request, tmp_path_factory):
     if request.param != "numpy":
         library = tmp_path_factory.mktemp("compiled") / LIBRARY.name
         assert compile_library(SOURCE, library, ["-U__SSE2__"] if "without" in request.param else []) is None
-        found = opened(library)
+        found = compiled(library)
         assert found.ends is None or "without" not in request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bytewise, "compiled", lambda: found)
@@ -196,5 +196,7 @@ OTHERS = {
 @compiling
 @pytest.mark.parametrize("made", OTHERS.values(), ids=OTHERS.keys())
 def test_only_what_was_compiled_of_this_very_text_is_used(made, tmp_path):
-    assert opened(LIBRARY) is not None, f"{LIBRARY.name} is missing, or of another {SOURCE.name}: run `make clean test`"
-    assert opened(made(tmp_path)) is None
+    assert compiled(LIBRARY) is not None, (
+        f"{LIBRARY.name} is missing, or of another {SOURCE.name}: run `make clean test`"
+    )
+    assert compiled(made(tmp_path)) is None

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dagkit_operators.native import json_members
-from dagkit_operators.native.compiled import JSON_LIBRARY, JSON_SOURCE, members_in
+from dagkit_operators.native import compiled, json_members
+from dagkit_operators.native.compiled import JSON_LIBRARY, JSON_SOURCE
 from dagkit_operators.native.json_members import MemberNames, columns_of, others_of
 from hatch_build import MISSING, can_compile, compile_library
 
@@ -25,7 +25,7 @@ SCHEMA = pa.schema(TYPES.items())
 def _way(request, tmp_path_factory):
     library = tmp_path_factory.mktemp("compiled") / JSON_LIBRARY.name
     assert compile_library(JSON_SOURCE, library, ["-U__SSE2__"] if "no" in request.param else []) is None
-    members = members_in(library)
+    members = compiled.json_members(library)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_members, "json_members", lambda: members)
         yield
@@ -169,11 +169,11 @@ def test_no_byte_behind_the_end_is_read(rows, cut):
 
 
 def test_only_what_was_compiled_of_this_very_text_is_used(tmp_path):
-    assert members_in(JSON_LIBRARY) is not None, f"{JSON_LIBRARY.name} is missing or old: run `make clean test`"
+    assert compiled.json_members() is not None, f"{JSON_LIBRARY.name} is missing or old: run `make clean test`"
     (tmp_path / "other.c").write_bytes(JSON_SOURCE.read_bytes() + b"\n")
     assert compile_library(tmp_path / "other.c", tmp_path / "other.so") is None
-    assert members_in(tmp_path / "other.so") is None
-    assert members_in(tmp_path / "absent.so") is None
+    assert compiled.json_members(tmp_path / "other.so") is None
+    assert compiled.json_members(tmp_path / "absent.so") is None
 
 
 @given(

@@ -8,7 +8,7 @@ from dagkit import Batch, Constant, Listed
 from dagkit.engine.program.program import Keying
 from dagkit.schema.routing import routing_code
 from dagkit_operators import Record, value
-from dagkit_operators.values.keys import key_of, keys_of, routed_by
+from dagkit_operators.values.keys import RoutingKey, key_of, keys_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ WAYS = {
 @pytest.mark.parametrize("batch", WAYS.values(), ids=WAYS)
 def test_every_kind_of_key_sees_the_same(key, batch):
     assert list(keys_of(key, batch)) == [key_of(key, item) for item in batch.items()] == [1, 2, 1]
-    keying = Keying(None, routed_by(key))
+    keying = Keying(None, RoutingKey(key))
     codes = [routing_code(number) for number in (1, 2, 1)]
     assert [keying.code(item) for item in batch.items()] == codes
     assert keying.codes(batch).tolist() == [code & 0xFFFFFFFF for code in codes]
