@@ -10,7 +10,7 @@ import dagkit_operators
 from dagkit.cli import main
 from dagkit.conf.values.classes import ClassNotFound, find_class
 from dagkit.conf.values.property_types import meant_property
-from dagkit.ground.names_of_apex import COUNTERPARTS, NamedAsInApex, hint
+from dagkit.ground.names_of_apex import COUNTERPARTS, NamedElsewhere, hint
 from dagkit_operators import DirectoryScanner, LineReader, ReadAheadLineReaderContext
 
 LINES = (
@@ -28,12 +28,21 @@ def test_counterparts_can_be_imported_and_their_names_in_apex_cannot():
 
 
 def test_the_error_of_an_import_has_the_counterpart_as_a_note():
-    with pytest.raises(NamedAsInApex, match="cannot import name 'AbstractFSLineReader'") as caught:
+    with pytest.raises(NamedElsewhere, match="cannot import name 'AbstractFSLineReader'") as caught:
         from dagkit_operators import AbstractFSLineReader  # noqa: F401, PLC0415
     assert caught.value.__notes__ == [LINES]
-    with pytest.raises(NamedAsInApex) as caught:
+    with pytest.raises(NamedElsewhere) as caught:
         from dagkit import DefaultInputPort  # noqa: F401, PLC0415
     assert caught.value.__notes__ == ["its counterpart is InputPort: write from dagkit import InputPort"]
+
+
+def test_the_error_of_an_import_from_the_other_library_has_the_right_one_as_a_note():
+    with pytest.raises(NamedElsewhere) as caught:
+        from dagkit import FileSplitterInput  # noqa: F401, PLC0415
+    assert caught.value.__notes__ == ["write from dagkit_operators import FileSplitterInput"]
+    with pytest.raises(NamedElsewhere) as caught:
+        from dagkit_operators import Dag  # noqa: F401, PLC0415
+    assert caught.value.__notes__ == ["write from dagkit import Dag"]
 
 
 def test_other_names_are_missing_as_usual():

@@ -7,6 +7,9 @@ from importlib import import_module
 from operator import itemgetter
 from typing import Any
 
+LIBRARIES = ("dagkit", "dagkit_operators")
+"""The packages whose names authors import."""
+
 _NAME = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
 
 
@@ -20,13 +23,18 @@ def homes_of(package: str) -> Mapping[str, str]:
 def deferred(package: str, homes: Mapping[str, str], name: str) -> Any:
     """Return what a module of the package defines. `homes` has the module of each name.
 
-    Raise NamedAsInApex for a name of Apex that has a counterpart under another name.
+    Raise NamedElsewhere for a name of the other library, and for one of Apex that has a counterpart under another name.
     """
     if name not in homes:
-        from dagkit.ground.names_of_apex import NamedAsInApex, hint  # noqa: PLC0415 - only a wrong name needs it
+        from dagkit.ground.names_of_apex import NamedElsewhere, hint  # noqa: PLC0415 - only a wrong name needs it
 
-        counterpart = hint(name)
-        if counterpart is not None:
-            raise NamedAsInApex(name, package, counterpart)
+        advice = hint(name) or _other_library(package, name)
+        if advice is not None:
+            raise NamedElsewhere(name, package, advice)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     return getattr(import_module(homes[name]), name)
+
+
+def _other_library(package: str, name: str) -> str | None:
+    others = (library for library in LIBRARIES if library != package)
+    return next((f"write from {home} import {name}" for home in others if name in import_module(home).__all__), None)

@@ -26,23 +26,23 @@ def hint(name: str) -> str | None:
     return f"its counterpart is {found.use}" + (f": write {imports}" if imports else "")
 
 
-class NamedAsInApex(ImportError):
-    """A name of Apex was imported that has another one here. A note of the error has the counterpart.
+class NamedElsewhere(ImportError):
+    """A name was imported that the other library has, or one of Apex with another name here. A note says what to write.
 
     It is no AttributeError: Python drops one that a `from … import` meets, with its notes.
     """
 
-    def __init__(self, name: str, module: str, counterpart: str) -> None:
+    def __init__(self, name: str, module: str, advice: str) -> None:
         super().__init__(f"cannot import name {name!r} from {module!r}", name=module)
-        self.counterpart = counterpart
-        self.add_note(counterpart)
+        self.advice = advice
+        self.add_note(advice)
 
 
 def member(of: Any, name: str, default: Any = None) -> Any:
-    """What a module or class has under a name, like `getattr`, also if that is a name of Apex."""
+    """What a module or class has under a name, like `getattr`, also if another library or Apex has the name."""
     try:
         return getattr(of, name, default)
-    except NamedAsInApex:
+    except NamedElsewhere:
         return default
 
 

@@ -36,7 +36,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "conf.values.classes.ForeignCode": "class-not-found",
     "conf.values.object_making.CodeRefused": "property-invalid",
     "conf.values.object_making.Unfit": "property-invalid",
-    "ground.names_of_apex.NamedAsInApex": "an ImportError of the author's code, as Python's own, with the counterpart",
+    "ground.names_of_apex.NamedElsewhere": "an ImportError of the author's code, as Python's own, with what to write",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
     "runs.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
     "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",

@@ -12,7 +12,8 @@ from types import ModuleType
 
 from dagkit.api.traces import author_where, is_authored, shown_path, spoken
 from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, Diagnostic, Where, did_you_mean
-from dagkit.ground.names_of_apex import NamedAsInApex, hint
+from dagkit.ground.deferred_names import LIBRARIES
+from dagkit.ground.names_of_apex import NamedElsewhere, hint
 
 
 @contextlib.contextmanager
@@ -117,8 +118,8 @@ _NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^
 
 def _home(raised: ImportError) -> str | None:
     """Where dagkit has what was imported from another place; None if it has nothing like it."""
-    if isinstance(raised, NamedAsInApex):
-        return raised.counterpart
+    if isinstance(raised, NamedElsewhere):
+        return raised.advice
     missing = _NO_NAME.match(str(raised))
     if missing is None:
         sought = f"{raised.name}."
@@ -128,18 +129,14 @@ def _home(raised: ImportError) -> str | None:
             ", or put your own module operators beside the application" if sought == "operators." else ""
         )
     name, module = missing["name"], missing["module"]
-    if module.partition(".")[0] not in ("operators", *_LIBRARIES):
+    if module.partition(".")[0] not in ("operators", *LIBRARIES):
         return None
-    home = next((library for library in _LIBRARIES if name in importlib.import_module(library).__all__), None)
+    home = next((library for library in LIBRARIES if name in importlib.import_module(library).__all__), None)
     if home is not None:
         return f"write from {home} import {name}"
     if (counterpart := hint(name)) is not None:
         return counterpart
-    return did_you_mean(name, importlib.import_module(module).__all__) if module in _LIBRARIES else None
-
-
-_LIBRARIES = ("dagkit", "dagkit_operators")
-"""The packages whose names authors import."""
+    return did_you_mean(name, importlib.import_module(module).__all__) if module in LIBRARIES else None
 
 
 def _root_and_name(path: Path) -> tuple[Path, str]:

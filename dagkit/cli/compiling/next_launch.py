@@ -69,6 +69,8 @@ class NextLaunch:
             since = "since the last launch"
             yield f"{counted(len(self.changes), 'change')} {since}:" if self.changes else f"no change {since}"
             yield from (printable(f"  {change}") for change in self.changes)
+            if self.changes and self.window:
+                yield "  input that was processed is not processed again"
         yield from fates(self.state)
 
     def fields(self) -> dict[str, Any]:

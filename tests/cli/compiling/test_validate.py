@@ -53,6 +53,7 @@ def test_a_renamed_operator_and_another_application_are_refused_as_by_a_launch(d
     write("sums.py", APP.replace('"Sum"', '"Total"'))
     shown = dagkit("validate", "sums.py", *CONF)
     assert (shown.code, "changes since the last launch:" in shown.out) == (0, True)
+    assert "  input that was processed is not processed again" in shown.out.splitlines()
     ledger = dagkit("validate", "sums.py", *CONF, "--json").document["ledger"]
     diff = dagkit("diff", ".dagkit/Sums", "sums.py", "--exit-code", *CONF, "--json")
     assert (diff.code, diff.document["state"]) == (10, ledger["state"])
