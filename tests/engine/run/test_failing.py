@@ -28,7 +28,8 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.engine.files.staging import StagingPlace, staging_failed
+from dagkit.engine.files.pieces import staging_failed
+from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.program.codec import ItemUnwritable
 from dagkit.engine.program.entrances import code_of, operator_of
 from dagkit.engine.program.failures import Failure, OperatorFailed, Spot, failure_of, spot_of
