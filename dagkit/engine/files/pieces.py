@@ -46,6 +46,17 @@ def remedy_of(error: OSError) -> str:
     return "let this user write there" if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else "fix this"
 
 
+def staging_failed(file: str, error: OSError, offset: int | None = None) -> RunFailure:
+    """The files of a window cannot be staged; nothing of the window was committed."""
+    where = "" if offset is None else f" at byte {offset}"
+    return RunFailure(
+        f"a piece of {printable(file)} cannot be staged in the application's folder{where}: {reason_of(error)}; "
+        "nothing of the window was committed",
+        f"{remedy_of(error)}, then launch again",
+        code="staging-failed",
+    )
+
+
 def file_unplaced(file: str, error: OSError) -> RunFailure:
     """A committed file cannot be put in place; its pieces are kept."""
     return RunFailure(

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 from dagkit.engine.files import folders
 from dagkit.engine.files.folders import folder_at, write_together
-from dagkit.engine.files.pieces import Piece, PiecesLost, is_in_place, look_at, mark_unwritten, remove
+from dagkit.engine.files.pieces import Piece, PiecesLost, is_in_place, look_at, mark_unwritten, remove, staging_failed
 from dagkit.engine.files.regions import TOGETHER
-from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order, staging_failed
+from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order
 
 _logger = logging.getLogger(__name__)
 _BEGUN = "finishing"

@@ -6,13 +6,12 @@ APPLICATION_PATH/staging/together-<digest of the key>/whole/file
 import errno
 import hashlib
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from dagkit.engine.files.folders import LocalFolder, folder_at
-from dagkit.engine.files.pieces import Syncing
+from dagkit.engine.files.pieces import Syncing, staging_failed
 from dagkit.ground.urls import local_path
 
 TOGETHER = "together-"
@@ -48,13 +47,9 @@ def is_region_path(path: str) -> bool:
 class Regions:
     """The files of this kind that one slot has open."""
 
-    def __init__(
-        self, application_path: str, syncing: Syncing, blame: Callable[[str, int, OSError], Exception], *, durable: bool
-    ) -> None:
+    def __init__(self, application_path: str, syncing: Syncing, *, durable: bool) -> None:
         self._application_path = application_path
         self._syncing = syncing
-        self._blame = blame
-        """Returns the error to raise for a key and an offset."""
         self._durable = durable
         self._open: dict[str, BinaryIO] = {}
         self._copies_itself = False
@@ -70,7 +65,7 @@ class Regions:
                 written = os.pwrite(handle, view, place)
                 place, view = place + written, view[written:]
         except OSError as error:
-            raise self._blame(key, place, error) from error
+            raise staging_failed(key, error, place) from error
 
     def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
         """Copy bytes of a local file to the same offset. Return how many there were."""
@@ -84,7 +79,7 @@ class Regions:
                         break
                     place += copied
             except OSError as error:
-                raise self._blame(key, place, error) from error
+                raise staging_failed(key, error, place) from error
         return place - offset
 
     def _copied(self, source: int, target: int, offset: int, length: int) -> int:
@@ -119,7 +114,7 @@ class Regions:
         if not self._durable:
             stream.close()
             return
-        self._syncing.add(stream, lambda error: self._blame(key, 0, error))
+        self._syncing.add(stream, lambda error: staging_failed(key, error, 0))
         folder_at(self._application_path).below(region_folder(key)).sync(levels=4)
 
     def abandon(self) -> None:

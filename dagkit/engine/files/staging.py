@@ -16,22 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
 from dagkit.engine.files.folders import Folder, folder_at
-from dagkit.engine.files.pieces import BUFFER_BYTES, Blame, Syncing, remedy_of
+from dagkit.engine.files.pieces import BUFFER_BYTES, Blame, Syncing, staging_failed
 from dagkit.engine.files.regions import Regions, region_path
 from dagkit.engine.program.failures import OperatorFailed, failed_within
-from dagkit.errors import RunFailure, printable, reason_of
-
-
-def staging_failed(file: str, error: OSError, offset: int | None = None) -> RunFailure:
-    """The files of a window cannot be staged; nothing of the window was committed."""
-    where = "" if offset is None else f" at byte {offset}"
-    return RunFailure(
-        f"a piece of {printable(file)} cannot be staged in the application's folder{where}: {reason_of(error)}; "
-        "nothing of the window was committed",
-        f"{remedy_of(error)}, then launch again",
-        code="staging-failed",
-    )
-
+from dagkit.errors import RunFailure, printable
 
 Key = tuple[str, str, int]
 """An operator, a file, and the start of the range of work; 0 if the file belongs to no element."""
@@ -132,10 +120,6 @@ class StagingPlace:
         return f"staging/{self.window}/{self.attempt}"
 
 
-def _region_failed(key: str, offset: int, error: OSError) -> RunFailure:
-    return staging_failed(key, error, offset)
-
-
 class Staging:
     """The pieces that one task writes."""
 
@@ -153,7 +137,7 @@ class Staging:
         self._suspended: dict[_Piece, None] = {}
         """Pieces that were closed to make room, and will continue in the same file."""
         self._syncing = Syncing()
-        self._regions = Regions(place.application_path, self._syncing, _region_failed, durable=place.durable)
+        self.regions = Regions(place.application_path, self._syncing, durable=place.durable)
         self._parts: list[Part] = []
         self._finished: set[tuple[str, str]] = set()
         self._wakes: dict[tuple[str, str], datetime] = {}
@@ -175,7 +159,7 @@ class Staging:
         try:
             for piece in [*self._open, *self._suspended]:
                 self._close(piece)
-            self._regions.close()
+            self.regions.close()
             self._syncing.wait()
         except BaseException:
             self.abandon()
@@ -190,7 +174,7 @@ class Staging:
 
     def abandon(self) -> None:
         """Close everything after a failed attempt; its pieces do not count."""
-        self._regions.abandon()
+        self.regions.abandon()
         self._syncing.abandon()
         for piece in self._open:
             with suppress(OSError):
@@ -253,12 +237,6 @@ class Staging:
 
     def finish(self, operator: str, file: str) -> None:
         self._finished.add((operator, file))
-
-    def write_at(self, key: str, offset: int, content: Any) -> None:
-        self._regions.write_at(key, offset, content)
-
-    def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
-        return self._regions.copy_at(key, offset, path, length)
 
     def adopt(self, operator: str, file: str, key: str, length: int, *, replace: bool) -> None:
         whole = Part(
@@ -382,6 +360,7 @@ class StagedFiles:
 
     def __init__(self, staging: Staging, operator: str, directory: Folder, *, of_blocks: bool, adopts: bool) -> None:
         self._staging = staging
+        self._regions = staging.regions
         self._adopts = adopts
         self._operator = operator
         self._of_blocks = of_blocks
@@ -397,10 +376,10 @@ class StagedFiles:
         self._staging.finish(self._operator, self._path_of(name))
 
     def write_at(self, key: str, offset: int, content: Any, /) -> None:
-        self._staging.write_at(key, offset, content)
+        self._regions.write_at(key, offset, content)
 
     def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
-        return self._staging.copy_at(key, offset, path, length)
+        return self._regions.copy_at(key, offset, path, length)
 
     def adopt(self, name: str, key: str, length: int, *, replace: bool = False) -> None:
         if not self._adopts:

@@ -21,7 +21,7 @@ from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
-from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.engine.worker.protocol import Answer, Backend, Leaving, WindowTask
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
 """How often the engine retries a window that was lost with a machine and not by an operator's failure."""
@@ -120,6 +120,11 @@ class InFlightWindow:
     @property
     def window_id(self) -> int:
         return self.task.window_id
+
+    @property
+    def leaves(self) -> Leaving:
+        """The work that the last attempt at it leaves."""
+        return self.task.attempt.leaves
 
     @property
     def work(self) -> list[WorkItem]:

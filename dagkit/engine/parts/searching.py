@@ -216,7 +216,7 @@ class RecordSearch(RunPart):
         if self._is_down_to(window):
             (item,) = window.work
             self._refuse_fatal(window, item, error)
-        elif window.task.attempt.leaves is Leaving.NOTHING and self._run.summary.finds:
+        elif window.leaves is Leaving.NOTHING and self._run.summary.finds:
             return Leaving.FOUND
         if not window.work:
             raise error
@@ -244,7 +244,7 @@ class RecordSearch(RunPart):
         """
         sets_aside = self._run.summary.sets_aside
         may_be = isinstance(error, WorkerDied) or (sets_aside and error.code == "operator-failed")
-        return may_be and window.task.attempt.leaves is not Leaving.ALL
+        return may_be and window.leaves is not Leaving.ALL
 
     # ---- a window that ended
 
@@ -272,7 +272,7 @@ class RecordSearch(RunPart):
     def _search_after(self, window: InFlightWindow, answer: Answer) -> tuple[Answer, Search | None]:
         search, work, attempts = self.search, window.work, window.attempts
         is_step = self._is_step(window)
-        if window.task.attempt.leaves is Leaving.ALL and (is_step or search is None):
+        if window.leaves is Leaving.ALL and (is_step or search is None):
             if search is not None and search.is_down_to(work):
                 return self._set_aside(window, work, answer), None
             return answer, Search.of(work)

@@ -58,7 +58,7 @@ class Aside(RunPart):
         """Whether the next attempt at a window leaves the source at which it failed, which is then set aside."""
         source = error.failure.aside if isinstance(error, OperatorFailed) else None
         unreadable = window.attempts.unreadable
-        if source is None or source in unreadable or window.task.attempt.leaves is Leaving.ALL:
+        if source is None or source in unreadable or window.leaves is Leaving.ALL:
             return False
         if len(self.decided.all_aside) + len(unreadable) >= MOST_ASIDE:
             return False

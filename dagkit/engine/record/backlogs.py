@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Scaled
-from dagkit.engine.record.history import Window, history
+from dagkit.engine.record.history import Window, history, root_slices
 from dagkit.errors import RunFailure, did_you_mean
-from dagkit.ledger import AddData, DatasetKind, Ledger, WorkBlock
+from dagkit.ledger import Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.recorded_work import InputWork, row_of
 from dagkit.ledger.format.span_sets import length_of
@@ -181,14 +181,9 @@ def _work_of(entry: Window, operator: str) -> list[InputWork]:
 def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
     """Every block that was found and its time, in order of time."""
     found: list[tuple[datetime, WorkBlock]] = []
-    for name in ledger.names():
-        chain = ledger.chain(name)
-        if chain.kind is not DatasetKind.ROOT:
-            continue
-        for record in chain.records():
-            if isinstance(record.block.event, AddData):
-                rows = map(row_of, rows_of(chain.data(record) or b""))
-                found += [(record.block.system_time, row) for row in rows if isinstance(row, WorkBlock)]
+    for _, chain, record in root_slices(ledger):
+        rows = map(row_of, rows_of(chain.data(record) or b""))
+        found += [(record.block.system_time, row) for row in rows if isinstance(row, WorkBlock)]
     return sorted(found, key=lambda pair: pair[0])
 
 

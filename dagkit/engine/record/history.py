@@ -15,7 +15,7 @@ from dagkit.engine.record.journal import last_checkpoint, stored_at
 from dagkit.engine.record.row_account import RowAccount, RowsUnbalanced, breaches
 from dagkit.engine.record.status_file import LastWindow, SeenRun
 from dagkit.engine.record.stored import CheckpointReader, own_of
-from dagkit.ledger import Chain, DatasetKind, ExecuteTransform, Ledger, Record
+from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,16 @@ def application_chain(ledger: Ledger) -> Chain | None:
     """The chain of the ledger's application; None before its first launch has created it."""
     chains = (ledger.chain(name) for name in ledger.names())
     return next((chain for chain in chains if chain.kind is DatasetKind.DERIVATIVE), None)
+
+
+def root_slices(ledger: Ledger) -> Iterator[tuple[str, Chain, Record]]:
+    """The blocks of root chains that hold data, with the names of their chains and the chains."""
+    for name in ledger.names():
+        chain = ledger.chain(name)
+        if chain.kind is DatasetKind.ROOT:
+            for record in chain.records():
+                if isinstance(record.block.event, AddData):
+                    yield name, chain, record
 
 
 def newest_checkpoint(ledger: Ledger) -> Checkpoint:

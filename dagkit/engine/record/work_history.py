@@ -7,9 +7,9 @@ from typing import Any, Literal
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Decided
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import history, newest_checkpoint
+from dagkit.engine.record.history import application_chain, history, newest_checkpoint
 from dagkit.engine.work.item import WorkItem
-from dagkit.ledger import DatasetKind, Ledger, Span
+from dagkit.ledger import Ledger, Span
 from dagkit.ledger.audit.completeness import blocks_of, lists_work
 
 WorkState = Literal["found", "pending", "suspect", "set aside", "given up", "skipped"]
@@ -80,16 +80,15 @@ def lost_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
 
 def untaken(ledger: Ledger) -> Iterator[ListedWork]:
     """The blocks that input operators found, and that no window has taken yet."""
-    for name in ledger.names():
-        application = ledger.chain(name)
-        if application.kind is not DatasetKind.DERIVATIVE:
-            continue
-        for dataset_id, finder in ledger.inputs_of(application).items():
-            root, consumed = ledger.chain(finder), application.standing.consumed.get(dataset_id)
-            if lists_work(root):
-                first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
-                for record in root.records(first):
-                    yield from (ListedWork("found", finder, block.span) for block in blocks_of(root, record))
+    application = application_chain(ledger)
+    if application is None:
+        return
+    for dataset_id, finder in ledger.inputs_of(application).items():
+        root, consumed = ledger.chain(finder), application.standing.consumed.get(dataset_id)
+        if lists_work(root):
+            first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
+            for record in root.records(first):
+                yield from (ListedWork("found", finder, block.span) for block in blocks_of(root, record))
 
 
 def _place_of(item: WorkItem) -> Span:

@@ -98,6 +98,55 @@ class Tapping:
         return len(self.samples) >= self._tap.most
 
 
+class Unifiers:
+    """The unifiers before the inputs of one slot, each created when its first items arrive."""
+
+    def __init__(self, program: Program, slot: int, window: WindowTask, origins: Origins) -> None:
+        self._program = program
+        self._slot = slot
+        self._window = window
+        self._origins = origins
+        self._made: dict[int, tuple[Life, Receiver]] = {}
+        """By wire."""
+
+    @property
+    def lives(self) -> list[Life]:
+        """The unifiers that have been created."""
+        return [life for life, _ in self._made.values()]
+
+    def before(self, target: Target, into: Receiver) -> Receiver:
+        """The receiver of the unifier of a wire, which sends into this input."""
+        if target.wire not in self._made:
+            assert target.unifier is not None, "only the items of several senders are merged"
+            name, unifier = target.into[0], live(target.unifier(), {})
+            bind_output(unifier, "unified", [into])
+            parts = receiver(unifier, "parts", Keying(), name)
+            parts = self._origins.into(parts, unifier, "parts", Keying()) if target.placed else parts
+            life, window = Life(unifier, name=name), self._window
+            self._made[target.wire] = life, parts
+            life.set_up(self._program.context_of(name, self._slot, window.window_id, window.launch))
+            life.begin(window.window_id)
+        return self._made[target.wire][1]
+
+    def deferred(self, target: Target, into: Receiver) -> Receiver:
+        """The same, for senders of this slot: the unifier is created when the first of them sends."""
+        return Receiver(
+            lambda item: self.before(target, into).item(item),
+            lambda batch: self.before(target, into).batch(batch),
+            control=into.control,
+            passed=lambda: self._made[target.wire][1].passed() if target.wire in self._made else 0,
+        )
+
+    def end_before(self, name: str) -> None:
+        """End the unifiers before an operator, so that their results reach it; all their senders have ended."""
+        for wire, (life, parts) in self._made.items():
+            if self._program.targets[wire].into[0] == name:
+                if parts.flush is not None:
+                    parts.flush()
+                life.end(self._window.window_id)
+                life.tear_down()
+
+
 class Binding:
     """The operators of one level in one slot, each able to send to the next."""
 
@@ -112,31 +161,24 @@ class Binding:
         readings: Mapping[str, Reading],
         kept: SlotState,
         taps: Sequence[Tapping],
-        origins: Origins,
     ) -> None:
         self.program = program
-        self.level = level
         self.outbox = outbox
-        self.window = window
         self.operators = operators
         self.readings = readings
         self.taps = taps
-        self.origins = origins
+        self.unifiers = Unifiers(program, outbox.slot, window, outbox.origins)
         self.stages = [stage for stage in program.stages_at(level) if outbox.slot < stage.slots]
         self.leaving: dict[Port, Callable[[], int]] = {}
         """Counts the items that left by each connected output."""
-        self._kept = kept
         self._held: dict[str, list[Any]] = {}
         """The items that each delay operator holds."""
-        self._merging: dict[int, tuple[Life, Receiver]] = {}
-        """The unifiers, by wire, created when their first items arrive."""
         self._receivers: dict[Port, Receiver] = {}
         self._controls = {name: Controls(name, operator, self.flush_into) for name, operator in operators.items()}
         self._panes: dict[Port, Panes] = {}
-        self._slides: dict[Port, list[Receiver]] = {}
-        """The receivers of each sliding output."""
+        """Those of each sliding output."""
         for stage in reversed(self.stages):
-            self._bind(stage)
+            self._bind(stage, kept)
 
     def take(self, target: Target, batch: Batch[Any], element: Any) -> None:
         """Deliver a batch that arrived on a wire, and whose items were read from an element."""
@@ -144,7 +186,7 @@ class Binding:
         for stamped in controls if not isinstance(self.operators[name], DelayOperator) else ():  # delays drop them
             self._controls[name].take(stamped)
         if not controls:
-            self.origins.arrive(batch, element, self._receiver_of(target).batch)
+            self.outbox.origins.arrive(batch, element, self._receiver_of(target).batch)
 
     def end_controls(self, name: str) -> None:
         """Deliver the control tuples that waited until all items of an operator were processed."""
@@ -154,26 +196,11 @@ class Binding:
         """How many items an input has received so far."""
         return self._receivers[port].passed()
 
-    def merge_into(self, name: str) -> None:
-        """End the unifiers before an operator, so that their results reach it; all their senders have ended."""
-        for wire, (unifier, into) in self._merging.items():
-            if self.program.targets[wire].into[0] == name:
-                if into.flush is not None:
-                    into.flush()
-                unifier.end(self.window.window_id)
-                unifier.tear_down()
-
-    def unifiers(self) -> list[Life]:
-        """The unifiers that have been created."""
-        return [unifier for unifier, _ in self._merging.values()]
-
-    def slide(self, name: str) -> None:
+    def slide(self, name: str, window_id: int) -> None:
         """Send the items of an operator's sliding windows, if they slide with this window."""
-        for (operator, port), sinks in self._slides.items():
+        for (operator, _), panes in self._panes.items():
             if operator == name:
-                items = self._panes[operator, port].turn(self.window.window_id)
-                for sink in sinks if items else ():
-                    sink.batch(Batch.of(items))
+                panes.slide(window_id)
 
     def flush(self) -> None:
         """Deliver the items that wait for operators that take batches, upstream first."""
@@ -199,20 +226,10 @@ class Binding:
 
     def _receiver_of(self, target: Target) -> Receiver:
         """The receiver of a wire: the input itself, or the unifier before it."""
-        if target.unifier is None:
-            return self._receivers[target.into]
-        if target.wire not in self._merging:
-            unifier = live(target.unifier(), {})
-            bind_output(unifier, "unified", [self._receivers[target.into]])
-            life, window = Life(unifier, name=target.into[0]), self.window
-            parts = receiver(unifier, "parts", Keying(), target.into[0])
-            parts = self.origins.into(parts, unifier, "parts", Keying()) if target.placed else parts
-            self._merging[target.wire] = life, parts
-            life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.launch))
-            life.begin(window.window_id)
-        return self._merging[target.wire][1]
+        into = self._receivers[target.into]
+        return into if target.unifier is None else self.unifiers.before(target, into)
 
-    def _bind(self, stage: StageProgram) -> None:
+    def _bind(self, stage: StageProgram, kept: SlotState) -> None:
         """Bind the operators of a stage, last first, so that each operator's successor is bound already."""
         for name in reversed(stage.operators):
             operator = self.operators[name]
@@ -221,7 +238,7 @@ class Binding:
                 if sinks:
                     sinks += [tapping.receiver for tapping in self.taps if tapping.output == (name, port)]
                 if sinks and (name, port) in self.program.sliders:
-                    sinks = [self._into_panes((name, port), sinks)]
+                    sinks = [self._into_panes((name, port), sinks, kept)]
                 if sinks:  # all are sent the same
                     held = self._held_by(name) if isinstance(operator, DelayOperator) else None
                     self.leaving[name, port] = sinks[0].passed if held is None else held.__len__
@@ -238,7 +255,7 @@ class Binding:
             return of_items(reading.take, lambda: reading.taken)
         keying = self.program.keyings[name, port]
         into = receiver(operator, port, keying, name)
-        return self.origins.into(into, operator, port, keying) if (name, port) in self.program.placed else into
+        return self.outbox.origins.into(into, operator, port, keying) if (name, port) in self.program.placed else into
 
     def _held_by(self, delay: str) -> list[Any]:
         return self._held.setdefault(delay, [])
@@ -247,26 +264,16 @@ class Binding:
         if output in stage.links:
             yield self._receivers[stage.links[output]]
         for target in stage.targets.get(output, ()):
-            here = target.level == self.level and target.routing is Routing.STRAIGHT and not target.delayed
+            here = target.level == stage.level and target.routing is Routing.STRAIGHT and not target.delayed
             if not here:
                 yield self.outbox.channel(target)
             elif target.unifier is None:
                 yield self._receivers[target.into]
             else:
-                yield self._merged(target)
+                yield self.unifiers.deferred(target, self._receivers[target.into])
 
-    def _merged(self, target: Target) -> Receiver:
-        """The unifier before an input of this slot, created when its first items arrive."""
-        return Receiver(
-            lambda item: self._receiver_of(target).item(item),
-            lambda batch: self._receiver_of(target).batch(batch),
-            control=self._receivers[target.into].control,
-            passed=lambda: self._merging[target.wire][1].passed() if target.wire in self._merging else 0,
-        )
-
-    def _into_panes(self, output: Port, sinks: list[Receiver]) -> Receiver:
-        kept = self._kept.get(slider_name(*output), {})
-        panes = self._panes[output] = Panes(self.program.sliders[output], kept)
-        self._slides[output] = sinks
+    def _into_panes(self, output: Port, sinks: list[Receiver], kept: SlotState) -> Receiver:
+        saved = kept.get(slider_name(*output), {})
+        panes = self._panes[output] = Panes(self.program.sliders[output], saved, sinks)
         controls = [sink.control for sink in sinks if sink.control is not None]
         return replace(of_items(panes.add, lambda: panes.added), control=to_all(controls) if controls else None)

@@ -50,7 +50,7 @@ class Outbox:
 
     def __init__(self, slot: int, origins: Origins | None = None) -> None:
         self.slot = slot
-        self._origins = origins or Origins()
+        self.origins = origins or Origins()
         self.keep: Callable[[Sent], Sent] = owned
         """Converts a batch for later sending; a backend that sends bytes replaces it."""
         self._full: list[Sent] = []
@@ -59,7 +59,7 @@ class Outbox:
     def channel(self, target: Target) -> Receiver:
         """Return the receiver for the items of one target."""
         if target.placed:
-            channel = self._origins.batches(self._sender(target))
+            channel = self.origins.batches(self._sender(target))
         else:
             channel = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
         channel = replace(channel, control=self._control_sender(target, channel))
@@ -85,7 +85,7 @@ class Outbox:
             nonlocal number
             if not len(batch):  # a delay that holds nothing must not make another window for it
                 return
-            batch, element = self._origins.of(batch) if target.placed else (batch, None)
+            batch, element = self.origins.of(batch) if target.placed else (batch, None)
             for slot, share in made_by(target.into[0], target.shares(batch, self.slot, number)):
                 self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, share, element)))
             number += len(batch)

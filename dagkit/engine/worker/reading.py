@@ -115,9 +115,10 @@ class Reading:
 
     def _begun(self, new: list[WorkItem]) -> list[WorkItem]:
         """The work that this attempt begins; it leaves the rest."""
-        work, left = parted(self._of_leaving(new), self._task.attempt.without_work)
+        attempt = self._task.attempt
+        work, left = parted(self._of_leaving(new), attempt.without_work)
         self.done.left += left
-        without = self._task.attempt.without
+        without = attempt.without
         if not without:
             return work
         self.done.left += [each for each in work if (each.into, each.source) in without]

@@ -7,13 +7,16 @@ from pydantic import JsonValue
 
 from dagkit.engine.program.codec import JsonCodec
 from dagkit.engine.program.program import Sliding
+from dagkit.engine.worker.instances import Receiver
+from dagkit.schema.batch import Batch
 
 
 class Panes:
     """The panes that are still in the window, and the one that is being filled."""
 
-    def __init__(self, sliding: Sliding, kept: Mapping[str, Any]) -> None:
+    def __init__(self, sliding: Sliding, kept: Mapping[str, Any], sinks: Sequence[Receiver] = ()) -> None:
         self.sliding = sliding
+        self._sinks = sinks
         self._written = JsonCodec(sliding.port, sliding.payload)
         panes = kept.get("panes", ())
         self._panes: list[list[Any]] = [[self._written.back(item) for item in pane] for pane in panes] or [[]]
@@ -35,6 +38,12 @@ class Panes:
         self._panes.append([])
         del self._panes[: -(sliding.length // sliding.pane)]
         return out
+
+    def slide(self, window_id: int) -> None:
+        """End a streaming window, and send the items of all panes if the window slides now."""
+        items = self.turn(window_id)
+        for sink in self._sinks if items else ():
+            sink.batch(Batch.of(items))
 
     def saved(self) -> dict[str, JsonValue]:
         """The panes in the form of a partition's saved state."""

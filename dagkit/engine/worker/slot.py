@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -35,6 +35,17 @@ from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.ranges import aware
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """One operator that ended the window."""
+
+    millis: float
+    """How long after the begin of the slot."""
+    metrics: Mapping[str, Any]
+    watermark: datetime | None
+    """The watermark that it estimated, if it is not splittable."""
+
+
 @dataclass(slots=True)
 class _Activity:
     """What a slot has done since it began the window, and the time that this took."""
@@ -47,6 +58,8 @@ class _Activity:
     """How many batches arrived, and how many operators have ended the window."""
     waits: bool = False
     """Whether the slot waits for others."""
+    ended: dict[str, _Ended] = field(default_factory=dict)
+    """The operators that have ended the window, by name."""
 
     def millis(self) -> float:
         """The time since the begin."""
@@ -60,17 +73,6 @@ class _Activity:
             yield
         finally:
             self.waits = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """One operator that ended the window."""
-
-    millis: float
-    """How long after the begin of the slot."""
-    metrics: Mapping[str, Any]
-    watermark: datetime | None
-    """The watermark that it estimated, if it is not splittable."""
 
 
 class SlotRun:
@@ -88,7 +90,8 @@ class SlotRun:
     ) -> None:
         self.program = program
         self.task = task
-        self.operators = {
+        self.level = level
+        operators = {
             name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name), takes_saved=True)
             for stage in program.stages_at(level)
             if slot < stage.slots
@@ -108,37 +111,30 @@ class SlotRun:
                 link=_link(task, elements.into, slot),
                 trace=self.trace,
             )
-            for name, operator in self.operators.items()
+            for name, operator in operators.items()
             if (elements := elements_of(program, name, operator)) is not None
         }
         """The reading of each splittable operator."""
-        origins = Origins(self._origin, self.trace)
-        self.outbox = Outbox(slot, origins)
+        self.outbox = Outbox(slot, Origins(self._origin, self.trace))
         self._finalizer = ReportedFinalizer()
-        self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
-        self._ended: dict[str, _Ended] = {}
+        self._lives = {name: Life(operator, program.windows[name], name) for name, operator in operators.items()}
         self._activity = _Activity()
-        names = {id(operator): name for name, operator in self.operators.items()}
+        names = {id(operator): name for name, operator in operators.items()}
         self._output = masked_output(task.launch.log, program, task.window_id, names)
-        self._busy = BusyTime(self.operators, self._busy_millis)
+        self._busy = BusyTime(operators, self._busy_millis)
         self.binding = Binding(
             program,
             level,
             self.outbox,
             task,
-            operators=self.operators,
+            operators=operators,
             readings=self.readings,
             kept=state,
             taps=[Tapping(tap, slot, self._spot) for tap in task.taps],
-            origins=origins,
         )
-        for name, operator in self.operators.items():
+        for name, operator in operators.items():
             serve_outputs(self.staging, name, operator)
-            operator._services["item_origin"] = origins.now  # noqa: SLF001 - the engine knows what is read
-
-    @property
-    def level(self) -> int:
-        return self.binding.level
+            operator._services["item_origin"] = self.outbox.origins.now  # noqa: SLF001 - the engine knows what is read
 
     @property
     def slot(self) -> int:
@@ -152,7 +148,7 @@ class SlotRun:
         try:
             with (
                 captured(self._output),
-                self._tracing(),
+                self.trace or nullcontext(),
                 self._abandoning(),
                 ended_without_progress(self.task.attempt.timeout_millis, self._progress),
                 self._busy.sampling(),
@@ -161,24 +157,11 @@ class SlotRun:
                     with self._activity.waiting():  # for the reader of the output
                         yield sent
         except BaseException as error:
-            for life in [*self._lives.values(), *self.binding.unifiers()]:
+            for life in [*self._lives.values(), *self.binding.unifiers.lives]:
                 life.abandon(self.task.window_id)
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
-
-    @contextmanager
-    def _tracing(self) -> Iterator[None]:
-        """End the trace; if the block raises, with the place where it did."""
-        failed = False
-        try:
-            yield
-        except Exception:
-            failed = True
-            raise
-        finally:
-            if self.trace is not None:
-                self.trace.end(failed=failed)
 
     def _progress(self) -> tuple[Hashable, ...]:
         """A value that changes while the slot processes items, or waits for others; called by another thread."""
@@ -212,9 +195,9 @@ class SlotRun:
             raise
 
     def _report(self) -> Report:
-        state: dict[str, SavedState] = {name: saved(operator, name) for name, operator in self.operators.items()}
+        state: dict[str, SavedState] = {name: saved(life.operator, name) for name, life in self._lives.items()}
         state |= self.binding.saved()
-        watermarks = {name: ended.watermark for name, ended in self._ended.items()}
+        watermarks = {name: ended.watermark for name, ended in self._activity.ended.items()}
         busy_millis = self._busy_millis()
         return Report(
             level=self.level,
@@ -237,9 +220,9 @@ class SlotRun:
 
     def _figures(self, busy_millis: float) -> Iterator[tuple[str, Figures]]:
         cpu_nanos, busy = time.thread_time_ns() - self._activity.cpu_nanos, self._busy.divided(busy_millis)
-        for name, operator in self.operators.items():
-            reading, ended = self.readings.get(name), self._ended[name]
-            fed = [port for port in input_ports(type(operator)) if (name, port) in self.program.fed]
+        for name, life in self._lives.items():
+            reading, ended = self.readings.get(name), self._activity.ended[name]
+            fed = [port for port in input_ports(type(life.operator)) if (name, port) in self.program.fed]
             taken = {port: self.binding.passed((name, port)) for port in fed}
             if reading is not None:
                 taken[work_port(reading.operator)] = reading.done.begun
@@ -275,9 +258,9 @@ class SlotRun:
             self.binding.take(target, arrived.batch, arrived.element)
             yield from self.outbox.ready()
         self.binding.flush()
-        for name in self.operators:
+        for name in self._lives:
             self._busy.operator = name
-            self.binding.merge_into(name)
+            self.binding.unifiers.end_before(name)
             self.binding.flush_into(name)
             if name in self.readings:
                 for _ in self.readings[name].work():
@@ -297,12 +280,12 @@ class SlotRun:
             self.trace.note(None)
         self.binding.end_controls(name)
         self._lives[name].end(self.task.window_id, last=self.task.last)
-        self.binding.slide(name)
-        millis, operator = self._activity.millis(), self.operators[name]
+        self.binding.slide(name, self.task.window_id)
+        millis, operator = self._activity.millis(), self._lives[name].operator
         with code_of(name):
             metrics = metrics_of(operator)
             watermark = operator.current_watermark() if operator.estimates_watermark else None
-            self._ended[name] = _Ended(millis, metrics, None if watermark is None else aware(watermark))
+            self._activity.ended[name] = _Ended(millis, metrics, None if watermark is None else aware(watermark))
 
     def _origin(self) -> Any:
         """The element that is read, whose items the operators of this slot process at once."""
@@ -318,10 +301,10 @@ class SlotRun:
         name = operator_of(error)
         if name is None:
             return error
-        instance, reading = self.operators.get(name), self.readings.get(name)
+        life, reading = self._lives.get(name), self.readings.get(name)
         aside = None if reading is None else reading.elements.set_aside_for(reading.item, error)
         failed = failure_of(
-            error, name, self.task.window_id, self.slot, spot=self._spot(), instance=instance, aside=aside
+            error, name, self.task.window_id, self.slot, spot=self._spot(), instance=life and life.operator, aside=aside
         )
         failure = failed.failure
         if failure.record and not failure.spot.place and self.program.reads:
@@ -330,7 +313,7 @@ class SlotRun:
 
     def _spot(self, position: int | None = None) -> Spot:
         """The place of the present item, or of the one at a position in the same element."""
-        element, known = self.binding.origins.now()
+        element, known = self.outbox.origins.now()
         reading = next((each for each in self.readings.values() if each.now.element is element is not None), None)
         found = known if reading is None or reading.now.offset is None else reading.now.offset
         return spot_of(element, found if position is None else position)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import offsets_in
@@ -90,6 +90,13 @@ class Trace:
         with suppress(OSError):
             return None if folder is None else cls(f"{folder}/{slot}-{secrets.token_hex(4)}")
         return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the trace; if the block raised, with the place where it did."""
+        self.end(failed=kind is not None and issubclass(kind, Exception))
 
     @property
     def is_fine(self) -> bool:

@@ -16,14 +16,14 @@ from dagkit.compiler.rules.file_rules import items_into
 from dagkit.engine.parts.running_plan import RunningPlan
 from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.record.history import newest_checkpoint, root_slices
 from dagkit.engine.record.journal import stored_in
 from dagkit.engine.record.work_history import untaken
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.ledger import DatasetKind, Ledger
 from dagkit.runs.inventory.arrivals import Noted, arrivals, is_folder, is_there, owner_of, path_of
-from dagkit.runs.inventory.readings import path_in, slices, sources_in
+from dagkit.runs.inventory.readings import path_in, sources_in
 
 RECENT = 1 << 16
 """As many hashes are kept in a Python set before they are merged into the array: each takes ten times as much there."""
@@ -228,7 +228,7 @@ def _found(files: FoundFiles, finder: str, owners: Collection[str], path: str, *
 def _from_roots(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """The finders and paths of files, as chains record them: one that was read again several times."""
     last = ("", "")
-    for name, chain, record in slices(ledger):
+    for name, chain, record in root_slices(ledger):
         rows = b",".join((chain.data(record) or b"").splitlines())
         for row in json.loads(b"[%b]" % rows):  # its hash was checked, so `read_json`, which is slower, finds no fault
             path = path_in(row)

@@ -9,8 +9,8 @@ from typing import Any
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.engine.program.address import Address
-from dagkit.engine.record.history import Window, is_named, own_windows
-from dagkit.ledger import AddData, Chain, DatasetKind, Ledger, Record, Span
+from dagkit.engine.record.history import Window, is_named, own_windows, root_slices
+from dagkit.ledger import Ledger, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.recorded_work import InputWork
@@ -117,7 +117,7 @@ def _blocks(again: WindowAgain, reading: Reading) -> list[BlockRead]:
 def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
     """The readings that root chains record, with their blocks."""
     needle = canonical(path)[1:-1].encode()
-    for name, chain, record in slices(ledger):
+    for name, chain, record in root_slices(ledger):
         content = chain.data(record) or b""
         if needle not in content:
             continue
@@ -183,19 +183,9 @@ def _positions(spans: Iterable[Span], source: str) -> int | None:
     return None if any(span.end is None for span in mine) else sum((span.end or 0) - span.start for span in mine)
 
 
-def slices(ledger: Ledger) -> Iterator[tuple[str, Chain, Record]]:
-    """The blocks of root chains that hold data, with the names of their chains and the chains."""
-    for name in ledger.names():
-        chain = ledger.chain(name)
-        if chain.kind is DatasetKind.ROOT:
-            for record in chain.records():
-                if isinstance(record.block.event, AddData):
-                    yield name, chain, record
-
-
 def sources_in(ledger: Ledger) -> Iterator[str]:
     """The sources that root chains list, one for each block, in the order of each chain."""
-    for _, chain, record in slices(ledger):
+    for _, chain, record in root_slices(ledger):
         for row in rows_of(chain.data(record) or b""):
             if "source" in row:
                 yield row["source"]

@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any, TextIO
 
 from dagkit.errors import RunFailure
 from dagkit.runs.machine import Machine
@@ -17,16 +17,10 @@ Keep = Callable[[socket.socket], None]
 after a launch; it returns when the socket is closed."""
 
 
-class Closable(Protocol):
-    """Something open."""
-
-    def close(self) -> None: ...
-
-
 class Keeper:
     """The child that keeps Java, seen from the warm driver."""
 
-    def __init__(self, keep: Keep, closed: Sequence[Closable]) -> None:
+    def __init__(self, keep: Keep, closed: Sequence[socket.socket | TextIO]) -> None:
         """Fork the child, in which these files of the warm driver are closed."""
         self.java: Any = None
         """How to reach Java; None as long as it starts."""
@@ -66,7 +60,7 @@ class Keeper:
 
 
 @contextmanager
-def in_child(closed: Sequence[Closable]) -> Iterator[None]:
+def in_child(closed: Sequence[socket.socket | TextIO]) -> Iterator[None]:
     """In a forked process: close the files of its parent, and end instead of returning to what its parent does next."""
     code = 70
     try:

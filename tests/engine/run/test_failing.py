@@ -28,7 +28,8 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.engine.files.staging import StagingPlace, staging_failed
+from dagkit.engine.files.pieces import staging_failed
+from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.program.codec import ItemUnwritable
 from dagkit.engine.program.entrances import code_of, operator_of
 from dagkit.engine.program.failures import Failure, OperatorFailed, Spot, failure_of, spot_of
@@ -563,10 +564,10 @@ Desk(home, writing_much(home)).run()
 
 
 class WriterOfMuch(Writer):
-    """Writes a number a thousand times."""
+    """Writes a number some thousand times."""
 
     def process(self, item: int) -> None:
-        self.files.open(f"{item}.txt").write(f"{item}\n".encode() * 1000 * item)
+        self.files.open(f"{item}.txt").write(f"{item}\n".encode() * 5000 * item)
         self.files.finish(f"{item}.txt")
 
 
@@ -576,13 +577,13 @@ def writing_much(home: Path) -> Draw:
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path):
-    told = run_program([sys.executable, "-c", FULL_DISK, str(tmp_path), "10000"], check=False).stderr
+    told = run_program([sys.executable, "-c", FULL_DISK, str(tmp_path), "40000"], check=False).stderr
     assert "writer failed in window 2, slot 0" in told
     assert re.search(r"9\.txt cannot be staged in the application's folder at byte [1-9][0-9]*: File too large", told)
     desk = Desk(tmp_path, writing_much(tmp_path))
     assert sorted(desk.outputs()) == ["1.txt", "2.txt"]
     desk.run()
-    assert desk.outputs() == {f"{number}.txt": f"{number}\n".encode() * 1000 * number for number in (1, 2, 9)}
+    assert desk.outputs() == {f"{number}.txt": f"{number}\n".encode() * 5000 * number for number in (1, 2, 9)}
     assert desk.troubles() == []
 
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from dagkit import InputPort, Operator, OutputPort, SplittableOperator
 from dagkit.api.running import Context
 from dagkit.api.secrets import MASK
-from dagkit.engine.files.staging import staging_failed
+from dagkit.engine.files.pieces import staging_failed
 from dagkit.engine.program.failures import CodecFailed, failed_within
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.record.run_events import Committed, Failed, RunEvent

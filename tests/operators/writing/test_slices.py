@@ -96,7 +96,7 @@ def test_bytes_of_another_filesystem_are_copied(tmp_path):
     with tempfile.NamedTemporaryFile(dir=SHARED_MEMORY) as source:
         source.write(content)
         source.flush()
-        regions = Regions(str(tmp_path), Syncing(), lambda key, offset, error: error, durable=False)
+        regions = Regions(str(tmp_path), Syncing(), durable=False)
         assert regions.copy_at("k", 1000, source.name, 10**6) == len(content) - 1000
         regions.close()
     (whole,) = (path for path in tmp_path.rglob("*") if path.is_file())
@@ -190,7 +190,7 @@ def test_a_launch_removes_slices_that_no_file_will_be_made_of_and_keeps_those_of
     desk.run(windows=2)
     incomplete = together(desk)
     assert len(incomplete) == 1
-    overtaken = Regions(desk.place, Syncing(), lambda key, offset, error: error, durable=False)
+    overtaken = Regions(desk.place, Syncing(), durable=False)
     overtaken.write_at(KEY, 0, b"abcdef")
     overtaken.close()
     assert len(together(desk)) == 2
