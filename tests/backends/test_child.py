@@ -1,6 +1,7 @@
 """A window in a child process of the reference: what the driver raises for each way in which it ends."""
 
 import gc
+import importlib
 import logging
 import os
 import select
@@ -146,3 +147,38 @@ def test_a_child_ends_with_a_driver_that_is_killed():
         driver.kill()
         assert select.select([output], [], [], within(60))[0], "the pipe that the child inherited is closed"
         assert output.read() == ""
+
+
+IMPORTED_SLOWLY = """
+import threading
+import tests.backends.test_child as waits
+waits.BEGAN.set()
+waits.CONTINUES.wait()
+"""
+BEGAN, CONTINUES = threading.Event(), threading.Event()
+
+
+def test_a_child_imports_a_module_although_a_thread_of_the_driver_was_importing_it_at_the_fork(tmp_path, monkeypatch):
+    (tmp_path / "imported_slowly.py").write_text(IMPORTED_SLOWLY)
+    monkeypatch.syspath_prepend(tmp_path)
+    forks = []
+
+    def forked(fork=os.fork) -> int:
+        child = fork()
+        if child:
+            forks.append(child)
+            CONTINUES.set()
+        return child
+
+    def imports() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        importlib.import_module("imported_slowly")
+        return ANSWER
+
+    monkeypatch.setattr(os, "fork", forked)
+    importing = threading.Thread(target=importlib.import_module, args=("imported_slowly",))
+    importing.start()
+    assert BEGAN.wait(within(30))
+    assert run_in_child(imports, 1) == ANSWER
+    assert len(forks) > 1
+    join(importing, seconds=30)
