@@ -74,6 +74,8 @@ class Unavailable(RunFailure):
 
     code = "system-unavailable"
     usual_help = "start it again or make room there; then launch again: what is committed is delivered first"
+    retry_after: float = 0.0
+    """The least seconds to wait, if the system asked for that. The run may wait longer."""
 
 
 class ExternalOutput(Service[Entries]):

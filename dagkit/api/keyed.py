@@ -153,10 +153,8 @@ class Keyed(MutableMapping[K, V]):
         self._values.update(values)
 
     def _take(self, text: str, entry: Any) -> None:
-        key = self._stored.keys.load(json.loads(text))
-        value, code = entry
-        self._values[key] = self._stored.values.load(copied(value))  # `saved` compares with what it was
-        self.codes[key] = int(code)
+        key, value, code = self._stored.read(text, entry)
+        self._values[key], self.codes[key] = value, code
         self._read[key] = text
         self._taken.add(text)
 
@@ -168,6 +166,11 @@ class Stored:
     saved: SavedKeys
     keys: Adapter
     values: Adapter
+
+    def read(self, text: str, entry: Any) -> tuple[Any, Any, int]:
+        """A key, its value and its code. The value is a copy: `saved` is compared with it later."""
+        value, code = entry
+        return self.keys.load(json.loads(text)), self.values.load(copied(value)), int(code)
 
     def is_found_by_text(self, key: object) -> bool:
         """Whether `texts_of` returns the texts of all keys that are equal to this one."""

@@ -77,7 +77,7 @@ class Outage:
         """For how long attempts have failed."""
         return 0.0 if self._began is None else self._now() - self._began
 
-    def failed(self, reason: str) -> float:
+    def failed(self, reason: str, at_least: float = 0.0) -> float:
         """Record a failed attempt, and return the seconds to wait before the next one: twice as many each time."""
         now = self._now()
         self._failed, self._reason = now, reason
@@ -89,7 +89,7 @@ class Outage:
             self._reported = now
             _logger.warning("%s", self.sentence)
         pause, self._pause = self._pause, min(2 * self._pause, self._patience.longest)
-        return pause
+        return max(pause, at_least)
 
     def is_over(self) -> None:
         """Record an attempt that succeeded."""

@@ -172,34 +172,35 @@ def _behind(
     """The inner ends behind each port of a module, by the port's name and whether it is an output."""
     behind: dict[tuple[str, bool], tuple[End, ...]] = {}
     for exposure in dag.exposures:
-        if isinstance(exposure.outer, MissingPort):
+        outer, exposed = exposure.outer, exposure.inner
+        if isinstance(outer, MissingPort):
             continue
-        if all(exposure.outer.operator is not module for module in own):
+        if all(outer.operator is not module for module in own):
             faults.append(
                 Diagnostic(
                     "operator-unknown",
-                    f"module {node.name} exposes {exposure.outer!r}, which is not a port of the module",
-                    f"expose a port of the module itself, as in dag.expose(self.{exposure.outer.port.name}, …)",
+                    f"module {node.name} exposes {outer!r}, which is not a port of the module",
+                    f"expose a port of the module itself, as in dag.expose(self.{outer.port.name}, …)",
                     exposure.where,
                 )
             )
             continue
-        key = exposure.outer.port.name, isinstance(exposure.outer, Outlet)
+        key = outer.port.name, isinstance(outer, Outlet)
         inner = behind.setdefault(key, ())
-        if isinstance(exposure.inner, MissingPort):
+        if isinstance(exposed, MissingPort):
             continue
-        name = names.get(id(exposure.inner.operator))
+        name = names.get(id(exposed.operator))
         if name is None:
             faults.append(
                 Diagnostic(
                     "operator-unknown",
-                    f"{exposure.inner!r} is exposed, but its operator was never added to the module",
+                    f"{exposed!r} is exposed, but its operator was never added to the module",
                     "add it with dag.add_operator first",
                     exposure.where,
                 )
             )
         else:
-            behind[key] = (*inner, End(name, exposure.inner.port.name, exposure.inner.port, exposure.where))
+            behind[key] = (*inner, End(name, exposed.port.name, exposed.port, exposure.where))
     return behind
 
 

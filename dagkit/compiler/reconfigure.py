@@ -75,7 +75,7 @@ def _address(name: str) -> Address | Malformed:
 
 def value_of(compilation: Compilation, operator: str, name: str) -> Any:
     """The value of a property or an attribute of an operator, as JSON data. A secret appears as the reference to it."""
-    node = compilation.graph.by_name.get(operator)
+    node = compilation.node(operator)
     if node is None:
         return None
     if _is_attribute(name):
@@ -92,7 +92,7 @@ def value_of(compilation: Compilation, operator: str, name: str) -> Any:
 
 def name_of(compilation: Compilation, operator: str, name: str) -> str:
     """The name of a property as its class spells it, from any accepted spelling; any other name unchanged."""
-    node, address = compilation.graph.by_name.get(operator), _address(name)
+    node, address = compilation.node(operator), _address(name)
     if node is None or _is_attribute(name) or isinstance(address, Malformed):
         return name
     assert isinstance(address.sets, PropertyPath), "what follows prop. is a property"
@@ -112,7 +112,7 @@ class _Change:
     """The change of one value in a node, with its faults."""
 
     def __init__(self, compilation: Compilation, operator: str, name: str, raw: Any) -> None:
-        self.compilation = compilation
+        self.compilation, self.graph = compilation, compilation.graph
         self.operator, self.name = operator, name
         self.key = f"{operator}.{name}"
         self.faults: list[Diagnostic] = []
@@ -123,9 +123,9 @@ class _Change:
 
     def changed(self) -> Node:
         """The node with the new value. Raise `ApplicationFaults` if the operator is unknown or the key malformed."""
-        node = self.compilation.graph.by_name.get(self.operator)
+        node = self.compilation.node(self.operator)
         if node is None:
-            help_ = did_you_mean(self.operator, self._operators())
+            help_ = did_you_mean(self.operator, [node.name for node in self.graph.nodes])
             self._refuse("operator-unknown", f"there is no operator {self.operator!r}", help_)
         elif isinstance(self.address, Malformed):
             self._refuse("key-malformed", f"{self.key}: {self.address.problem}", self.address.help)
@@ -134,9 +134,6 @@ class _Change:
         if self.faults or node is None:
             raise ApplicationFaults(self.compilation.application, self.faults)
         return self._with_attribute(node) if _is_attribute(self.name) else self._with_property(node)
-
-    def _operators(self) -> list[str]:
-        return [node.name for node in self.compilation.graph.nodes]
 
     def _resolved(self, raw: Any) -> tuple[Any, bool]:
         try:
@@ -183,7 +180,7 @@ class _Change:
         return replace(node, attributes={**node.attributes, attribute: Setting(value, self.origin)})
 
     def _conversion(self) -> Conversion:
-        codecs = self.compilation.graph.application_value(DagContext.STRING_CODECS)
+        codecs = self.graph.application_value(DagContext.STRING_CODECS)
         return Conversion(codecs or {}, self.compilation.home, data_only=True)
 
 

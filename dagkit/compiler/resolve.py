@@ -1,17 +1,26 @@
-"""Resolving: apply the configuration to each operator, port and stream. It overrides the settings of code."""
+"""Resolving: apply the configuration to each operator, port and stream. It overrides the settings of code.
 
+Two passes then carry what is known from the sources downstream. `infer` finds the types of each operator's type
+variables, from its class, inputs and functions, and sets the properties that follow from these types. `settle_modes`
+lets operators lose items that are downstream of one that may lose them.
+"""
+
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from dagkit.api.application import Module, StreamingApplication
-from dagkit.api.attributes import DagContext, PortContext
+from dagkit.api.attributes import DagContext, OperatorContext, PortContext, ProcessingMode
 from dagkit.api.configuration import Config, Setting
+from dagkit.api.operators import Operator
+from dagkit.compiler.alike import merge_alike
 from dagkit.compiler.rules.property_rules import property_faults
 from dagkit.conf.apply.settings import Attributes
 from dagkit.conf.apply.settings import Settings as Keys
-from dagkit.errors import Diagnostic, Where
+from dagkit.errors import Diagnostic, Severity, Where
 from dagkit.graph import Graph, Node, Settings, Stream
+from dagkit.schema import arguments_of_class, bind, is_known
 
 
 class Resolver:
@@ -141,3 +150,84 @@ def _set_schema(nodes: dict[str, Node], stream: Stream, setting: Setting) -> Non
 
 def _with_schema(by_port: Mapping[str, Settings], port: str, setting: Setting) -> Mapping[str, Settings]:
     return {**by_port, port: {**by_port.get(port, {}), PortContext.TUPLE_CLASS: setting}}
+
+
+def infer(graph: Graph) -> Graph:
+    """The graph with the bindings of every node, upstream first, or as declared if there is an undelayed loop."""
+    nodes = dict(graph.by_name)
+    for name in _upstream_first(graph):
+        node = nodes[name]
+        bindings = arguments_of_class(type(node.operator))
+        fed = dict(graph.connected_inputs(name))
+        received = {}
+        for port, declared in node.input_ports.items():
+            stream = fed.get(port)
+            if stream is not None and stream.source is not None:
+                received[port] = nodes[stream.source.node].payload(stream.source.declared)
+                bind(declared.payload, received[port], bindings)
+        known = node.operator if isinstance(node.operator, Operator) and not node.operator.faults else None
+        for port, sending in node.output_ports.items():
+            sent = None if known is None else known.sent_payload(port, received)
+            if sent is not None:
+                bind(sending.payload, sent, bindings)
+        if bindings:
+            nodes[name] = replace(node, bindings=bindings)
+        if known is not None and received:
+            taken = {
+                port: sent if is_known(sent) else nodes[name].payload(node.input_ports[port])
+                for port, sent in received.items()
+            }
+            implied = known.implied_properties(taken)
+            if implied:
+                nodes[name] = replace(nodes[name], operator=known.configured(implied))
+    return graph.with_nodes(nodes)
+
+
+def _upstream_first(graph: Graph) -> list[str]:
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
+    if nx.is_directed_acyclic_graph(graph.forward):
+        return list(nx.topological_sort(graph.forward))
+    return [node.name for node in graph.nodes]
+
+
+def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:
+    """Give AT_MOST_ONCE to every operator downstream of one that has it, loops included, unless it has its own mode."""
+    nodes, notes = dict(graph.by_name), list[Diagnostic]()
+    spreading = deque(name for name, node in nodes.items() if _may_lose(graph, node))
+    while spreading:
+        source = spreading.popleft()
+        for name in graph.network.successors(source):
+            if OperatorContext.PROCESSING_MODE in nodes[name].attributes or _is_set_for_all(graph):
+                continue
+            setting = Setting(ProcessingMode.AT_MOST_ONCE, _mode(graph, nodes[source]).origin)
+            nodes[name] = replace(
+                nodes[name], attributes={**nodes[name].attributes, OperatorContext.PROCESSING_MODE: setting}
+            )
+            notes.append(_lowered(nodes[name], source))
+            spreading.append(name)
+    return graph.with_nodes(nodes), merge_alike(notes, graph)
+
+
+def _mode(graph: Graph, node: Node) -> Setting:
+    return graph.setting(node, OperatorContext.PROCESSING_MODE)
+
+
+def _may_lose(graph: Graph, node: Node) -> bool:
+    """Whether the mode is AT_MOST_ONCE. A rule reports values that are not modes; they may not even be comparable."""
+    mode = _mode(graph, node).value
+    return isinstance(mode, str) and mode == ProcessingMode.AT_MOST_ONCE
+
+
+def _is_set_for_all(graph: Graph) -> bool:
+    return OperatorContext.PROCESSING_MODE in graph.attributes
+
+
+def _lowered(node: Node, source: str) -> Diagnostic:
+    return Diagnostic(
+        "mode-mismatch",
+        f"{node.name} becomes AT_MOST_ONCE, because {source} feeds it and is AT_MOST_ONCE",
+        f"set PROCESSING_MODE of {node.name} to AT_MOST_ONCE to confirm this",
+        node.where,
+        Severity.WARNING,
+    )

@@ -21,15 +21,13 @@ from dagkit.api.dag import Dag
 from dagkit.compiler.draw import draw, where_of
 from dagkit.compiler.expand import expand
 from dagkit.compiler.fuse import Fused, fuse
-from dagkit.compiler.infer import infer
-from dagkit.compiler.modes import settle_modes
 from dagkit.compiler.order import order, running_order
 from dagkit.compiler.partition import Partitioning, partition
-from dagkit.compiler.resolve import Resolver
+from dagkit.compiler.resolve import Resolver, infer, settle_modes
 from dagkit.compiler.rules import check
 from dagkit.compiler.rules.handler_rules import why_it_cannot_run
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity, errors_among
-from dagkit.graph import Graph, graph_of
+from dagkit.graph import Graph, Node, graph_of
 from dagkit.plan.model import Plan
 
 Step = Literal["drawn", "expanded", "resolved", "checked", "fused", "ordered"]
@@ -61,6 +59,10 @@ class Compilation:
         """The last graph that was reached."""
         graphs = [form for form in self.steps.values() if isinstance(form, Graph)]
         return graphs[-1]
+
+    def node(self, operator: str) -> Node | None:
+        """The operator of this name in that graph."""
+        return self.graph.by_name.get(operator)
 
     @property
     def plan(self) -> Plan:

@@ -52,11 +52,12 @@ class _Making:
     port: str
 
     def __post_init__(self) -> None:
-        make = self.source.output_ports[self.port].unifier_in(self.source.operator)
+        source = self.source
+        make = source.output_ports[self.port].unifier_in(source.operator)
         made = make() if make is not None else None
         self.kind = type(made).declared_kind() if made is not None else MERGE_KIND
-        self.limit = self.source.port_value(self.port, PortContext.UNIFIER_LIMIT, output=True)
-        self.attributes: Mapping[str, Any] = portable_attributes(self.source.unifiers.get(self.port, {}))
+        self.limit = source.port_value(self.port, PortContext.UNIFIER_LIMIT, output=True)
+        self.attributes: Mapping[str, Any] = portable_attributes(source.unifiers.get(self.port, {}))
         self.made: list[PlannedUnifier] = []
 
     def _name(self, suffix: str) -> str:

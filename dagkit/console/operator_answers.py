@@ -17,7 +17,9 @@ def operators(snapshot: RunSnapshot) -> Iterator[Row]:
         at_work = next((work for work in snapshot.working if work.operator == each.name), None)
         begun = each.underway[0] if each.underway else None
         whole = 0 if begun is None or begun.remaining is None else begun.completed + begun.remaining
-        figures = each.model_dump(exclude={"pending", "underway", "rejected_records", "reads", "elements_begun"})
+        figures = each.model_dump(
+            mode="json", exclude={"pending", "underway", "rejected_records", "reads", "elements_begun"}
+        )
         yield {
             **{name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()},
             "busiest": each is snapshot.busiest,

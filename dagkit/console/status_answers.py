@@ -2,24 +2,33 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from dagkit.api.traces import is_authored
 from dagkit.console.tables import Row
 from dagkit.engine.record.status_file import SeenRun
+from dagkit.observers.run_health import Remark, remarks
 
 _TABLES = {"format", "operators", "stages", "user_metrics"}
 """The parts of a status that grow with the graph: tables have them, a page at a time."""
 
 
 def status_of(run: SeenRun | None) -> Row | None:
-    """A run as JSON, in the state that users see, with sums instead of the figures of each operator."""
+    """A run as JSON, in the state that users see, with remarks and sums instead of the figures of each operator."""
     if run is None:
         return None
     sums = {"read": run.snapshot.read, "pending": run.snapshot.pending}
     last = {"window": run.window, "at": run.last_sign.isoformat(), "state": run.state}
-    status = {**run.snapshot.model_dump(mode="json", exclude=_TABLES), **sums, **last}
+    said = {"remarks": [_shown(each) for each in remarks(run.snapshot, runs=run.runs)]}
+    status = {**run.snapshot.model_dump(mode="json", exclude=_TABLES), **sums, **last, **said}
     return status if status["error"] is None else {**status, "error": _error_of(status["error"])}
+
+
+def _shown(remark: Remark) -> Row:
+    """A remark as JSON: the page writes the time in its own time zone."""
+    since = None if remark.since is None else remark.since.isoformat()
+    return {**asdict(remark), "since": since}
 
 
 _FRAME = re.compile(r' +File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')

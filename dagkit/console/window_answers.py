@@ -186,6 +186,7 @@ class Series:
             "waiting": [point["waiting"] for point in points],
             "positions": [point["positions"] for point in points],
             "items": [point["items"] for point in points],
+            "rejected": [point["rejected"] for point in points],
             "partitions": {
                 name: [point["partitions"].get(name, counts.get(name)) for point in points] for name in changing
             },
@@ -210,7 +211,7 @@ def _point(window: Window, units: Mapping[str, str]) -> Row:
     return {
         "at": window.committed.timestamp(),
         "launched": None if launched is None else launched.timestamp(),
-        **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items")},
+        **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items", "rejected")},
         "partitions": {name: len(given.keys) for name, given in window.checkpoint.partitions.items()},
     }
 

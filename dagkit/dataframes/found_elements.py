@@ -118,7 +118,7 @@ class FoundElements:
         for record in self._chain.records(self._block_of(start)):
             event = record.block.event
             if isinstance(event, AddData) and event.new_data is not None:
-                yield event.new_data.offset_interval.start, self._journal.discovery(_INPUT, record)
+                yield event.new_data.first, self._journal.discovery(_INPUT, record)
 
     def _block_of(self, offset: int) -> int:
         """The number of the first block whose elements reach an offset."""

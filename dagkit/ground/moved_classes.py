@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 _MOVED: Mapping[str, Mapping[str, str]] = {
     "dagkit.scaling.follower": {"BacklogPartitioner": "dagkit.scaling.backlog_partitioner"},
+    "dagkit_operators.formats.csv": {"CsvReader": "dagkit_operators.formats.readers"},
+    "dagkit_operators.formats.json_lines": {"JsonLinesReader": "dagkit_operators.formats.readers"},
+    "dagkit_operators.formats.parquet": {"ParquetReader": "dagkit_operators.formats.readers"},
     "dagkit_operators.keyed.aggregate_by_time": {
         **dict.fromkeys(("AggregateByTime", "WindowResult"), "dagkit_operators.event_time.aggregate_by_time"),
         **dict.fromkeys(

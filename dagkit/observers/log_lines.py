@@ -43,6 +43,8 @@ def as_text(fields: Fields) -> str:
     window, operator = fields.get("window"), fields.get("operator")
     scope = [f"window {window}"] if window and fields["event"] != "resumed" else []
     scope += [operator] if isinstance(operator, str) else []
+    if fields["event"] == "stopped":  # its message names them
+        scope = []
     text = f"{', '.join(scope)}: {sentence(fields)}" if scope else sentence(fields)
     first, *more = text.splitlines() or [""]
     shown = [f"{_time(fields['ts'])} {fields['level']:7} {first}", *(f"  {line}" for line in more)]

@@ -12,12 +12,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from weakref import WeakSet
 
 from dagkit.engine.program.operator_output import LOG, LONGEST_BYTES
 from dagkit.engine.record.run_events import Measured, Observer, RunEvent
+from dagkit.errors import RunFailure, Scene
 from dagkit.ground.urls import is_url
 from dagkit.observers.lines import Lines
 
@@ -96,7 +98,9 @@ def logged(place: str, application: str) -> Iterator[list[Observer]]:
         with lines.beside_other_handlers():
             yield [_without_figures(lines)]
     except BaseException as error:
-        lines.report("stopped", {"message": f"{type(error).__name__}: {error}"}, level="error")
+        scene = error.scene if isinstance(error, RunFailure) else Scene()
+        where = {name: value for name, value in asdict(scene).items() if value is not None}
+        lines.report("stopped", {**where, "message": f"{type(error).__name__}: {error}"}, level="error")
         raise
     finally:
         handler.close()

@@ -8,7 +8,6 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from dagkit.api.operators import DROPPED, REJECTED
 from dagkit.api.stats import by_unit
 from dagkit.engine.record.run_events import Ended, Failed, RunEvent, SlotAtWork
 from dagkit.engine.record.run_picture import RunPicture
@@ -16,13 +15,12 @@ from dagkit.engine.record.snapshot import OperatorFigures, RunError, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned, counted, in_time, in_units, what_was_written
+from dagkit.observers.run_health import remarks
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy", "skew")
 _MOST_NAMED = 3
 _SPREAD = 0.2
 """An estimate shows its bounds if they differ by more than this share of it."""
-_UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
-"""What became of records that were not sent, by the output or metric that counts them."""
 
 
 def picture(seen: SeenRun, *, partitions: bool = False) -> str:
@@ -77,7 +75,6 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     now = seen.snapshot
     yield _windows(seen)
     yield f"this launch: {figures_of(now)}"
-    yield from counted_things(now)
     if seen.runs and now.to_do:
         yield f"reading: {reading(now)}"
     elif now.pending_elements:
@@ -85,12 +82,14 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     if seen.runs or now.is_over:
         yield from (f"waiting: {printable(sentence)}" for sentence in now.waits_for)
     yield from _work(seen)
+    yield from map(str, remarks(now, runs=seen.runs))
     if seen.presence in ("gone", "silent"):
         yield from _departure(seen)
     if now.visible_at is not None and seen.runs:
         yield visibility(now.visible_at, seen.at)
     if now.error is not None:
         yield _last_error(now.error)
+        yield from (f"help: {printable(line)}" for line in now.error.help.splitlines()[:1])
 
 
 def _last_error(error: RunError) -> str:
@@ -104,12 +103,10 @@ def _last_error(error: RunError) -> str:
 
 
 def _work(seen: SeenRun) -> Iterator[str]:
-    """What slots process, or did not finish, and which operator takes most of their time."""
+    """What slots process, or did not finish."""
     now = seen.snapshot
     if seen.runs:
         yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
-        if now.busiest is not None:
-            yield f"busiest: {busiest(now.busiest)}"
     for operator in () if seen.runs and now.working else now.operators:
         for work in operator.underway[:_MOST_NAMED]:
             share = "" if work.fraction is None else f" {work.fraction:.0%}"
@@ -133,13 +130,6 @@ def time_left(now: RunSnapshot) -> str:
     least, most = now.eta_least_seconds, now.eta_most_seconds
     spread = f" ({in_time(least)} to {in_time(most)})" if most - least > max(1.0, _SPREAD * now.eta_seconds) else ""
     return f", about {in_time(now.eta_seconds)} left{spread}"
-
-
-def busiest(operator: OperatorFigures) -> str:
-    """How busy an operator is: `Parse 41%, partition 3 for 1.8 times the mean`."""
-    skewed = operator.skew is not None and operator.skew > 1 + _SPREAD
-    leads = f", partition {operator.by_partition[0].partition} for {operator.skew:.1f} times the mean" if skewed else ""
-    return f"{printable(operator.name)} {operator.busy:.0%}{leads}"
 
 
 def slots_at_work(working: Sequence[SlotAtWork], at: datetime) -> Iterator[str]:
@@ -167,16 +157,6 @@ def _departure(seen: SeenRun) -> Iterator[str]:
     else:
         yield f"process {driver.pid} may be cut off from the folder, and still run on {driver.host}"
         yield f"help: end it there if it runs, and launch again: the next launch {after}, and no record is lost"
-
-
-def counted_things(now: RunSnapshot) -> Iterator[str]:
-    """A line for each operator that rejected, dropped, left out or read again something, with the counts."""
-    for name, counts in now.left_out.items():
-        unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
-        yield f"{printable(name)}: {', '.join(unsent)}"
-    for name, counts in now.read_again.items():
-        again = (f"{count:,} read again as a whole ({metric})" for metric, count in counts.items())
-        yield f"{printable(name)}: {', '.join(again)}"
 
 
 def visibility(visible: datetime, now: datetime) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dagkit.api.configuration import Config, Entry
+from dagkit.api.configuration import Config, Entry, Origin
 from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.property_keys import Address, parse_key
 from dagkit.graph import Node, Settings
@@ -25,10 +25,14 @@ class ConfigurationLine:
         return self.entry.key
 
     @property
+    def origin(self) -> Origin:
+        return self.entry.origin
+
+    @property
     def shown(self) -> Any:
         """The value, or the visible form of a secret."""
-        if self.entry.origin.shown is not None:
-            return self.entry.origin.shown
+        if self.origin.shown is not None:
+            return self.origin.shown
         return MASK if self.secret else portable(self.entry.value)
 
     @property
@@ -37,15 +41,15 @@ class ConfigurationLine:
 
     @property
     def source(self) -> str:
-        return self.entry.origin.source.name.lower().replace("_", " ")
+        return self.origin.source.name.lower().replace("_", " ")
 
     @property
     def where(self) -> str:
-        return str(self.entry.origin.where or "")
+        return str(self.origin.where or "")
 
     def fields(self) -> dict[str, Any]:
         """The line as JSON."""
-        where = self.entry.origin.where
+        where = self.origin.where
         return {
             "key": self.key,
             "value": self.shown,

@@ -103,7 +103,7 @@ def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Window, Mapping[st
 def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Window, shadow: Path) -> list[Part]:
     """Run the window and return the pieces that it stages."""
     program, window = plan.program, entry.checkpoint.window
-    summary, flow = ProgramSummary.of(program), WatermarkFlow.of(program)
+    summary, flow = ProgramSummary(program), WatermarkFlow.of(program)
     again = WindowAgain(RunAgain.of(plan.compilation), ledger, PastWindow(window, entry.checkpoint.work, before))
     work = {into: [_work(again, into, entry.checkpoint)] for into in summary.elements}
     task = WindowTask(

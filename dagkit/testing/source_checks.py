@@ -1,8 +1,8 @@
 """Checks that an input operator keeps its contract: what it found is found once, whenever the driver is restarted."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, pairwise
 from typing import Any
 
 from dagkit.api.operators import InputOperator
@@ -28,19 +28,18 @@ def check_source(
 ) -> list[Any]:
     """Check that a source finds everything once, and return what it found. Raise ContractBroken or SplitsBroken.
 
-    The source looks, and looks again a day after each of the `changes`, such as a new file. A second one is restored
-    from its declared state before each look; a third one repeats each look, as after a crash before the look was
-    recorded. All three must find the same, in a form that the ledger can store. Elements with positions, such as
-    blocks, must have numbers of their own and cover each source without a gap or an overlap. A `reader` must read the
-    longest element equally however it is split. Further arguments are those of `Alone`.
+    The source looks until it holds nothing back, and again a day after each of the `changes`, such as a new file. A
+    second one is restored from its declared state before each look; a third one repeats each look, as after a crash
+    before the look was recorded. All three must find the same, in a form that the ledger can store. Elements with
+    positions, such as blocks, must have numbers of their own and cover each source without a gap or an overlap. A
+    `reader` must read the longest element equally however it is split. Further arguments are those of `Alone`.
     """
     name = type(source).__name__
     clock = FakeClock()
     given = {"now": clock.now} | given
     steady, moved = Alone(source, **given), Alone(source, **given)
     found: list[Any] = []
-    for number, change in enumerate([lambda: None, *changes], 1):
-        change()
+    for number in _looks(steady, changes):
         clock.advance(seconds=DAY)
         lost, moved = moved.restarted(), moved.restarted()  # of the same state; what is torn down may not look
         for alone in (steady, lost, moved):
@@ -62,6 +61,16 @@ def check_source(
     if reader is not None:
         _check_read(name, reader, found)
     return found
+
+
+def _looks(steady: Alone[InputOperator], changes: Iterable[Change]) -> Iterator[int]:
+    """The numbers of the looks. Each change follows when the source has found all that there is."""
+    numbers = count(1)
+    for change in (lambda: None, *changes):
+        change()
+        yield next(numbers)
+        while steady.operator.holds_launch:
+            yield next(numbers)
 
 
 def _found(alone: Alone[InputOperator]) -> list[tuple[str, Any]]:

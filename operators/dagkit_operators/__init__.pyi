@@ -20,12 +20,12 @@ from dagkit_operators.formats.avro import AvroBroken as AvroBroken
 from dagkit_operators.formats.avro import AvroReader as AvroReader
 from dagkit_operators.formats.avro import AvroReaderContext as AvroReaderContext
 from dagkit_operators.formats.csv import CsvContext as CsvContext
+from dagkit_operators.formats.csv import CsvReader as CsvReader
 from dagkit_operators.formats.json_lines import JsonLinesContext as JsonLinesContext
+from dagkit_operators.formats.json_lines import JsonLinesReader as JsonLinesReader
 from dagkit_operators.formats.parquet import ParquetBroken as ParquetBroken
 from dagkit_operators.formats.parquet import ParquetContext as ParquetContext
-from dagkit_operators.formats.readers import CsvReader as CsvReader
-from dagkit_operators.formats.readers import JsonLinesReader as JsonLinesReader
-from dagkit_operators.formats.readers import ParquetReader as ParquetReader
+from dagkit_operators.formats.parquet import ParquetReader as ParquetReader
 from dagkit_operators.formats.tabular import ColumnsMismatched as ColumnsMismatched
 from dagkit_operators.kafka.messages import KafkaMessage as KafkaMessage
 from dagkit_operators.kafka.messages import KafkaRange as KafkaRange

@@ -1,15 +1,28 @@
-"""Looks for what is new: on another thread, at intervals, and again while a server does not answer."""
+"""Looks for what is new: on another thread, at intervals, and again while a server does not answer.
 
+Events of the filesystem are a hint to look at once. Looks at intervals find what no event reported.
+"""
+
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from typing import Generic, TypeVar
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 from dagkit import Context, Outage, Unavailable, Until
+from dagkit.ground.urls import is_url, local_path, shown
 
 L = TypeVar("L")
+
+_DEBOUNCE_MILLIS = 1600
+"""The longest time for which changes that follow each other are reported together."""
+_STEP_MILLIS = 50
+"""Changes are reported when no other one has followed for this long."""
+
+_log = logging.getLogger(__name__)
 
 
 class Looks(Generic[L]):
@@ -25,12 +38,16 @@ class Looks(Generic[L]):
         self.next: datetime | None = None
         """When the next look is due; None: at once."""
         self.abandoned = threading.Event()
-        """Ends a look early: `teardown` sets it."""
+        """Ends a look early."""
 
     @property
     def are_on(self) -> bool:
         """Whether a look has begun whose result was not taken."""
         return self._look is not None
+
+    def abandon(self) -> None:
+        """End a look early, when the operator is torn down."""
+        self.abandoned.set()
 
     def now(self) -> datetime:
         """The time by the clock of the launch."""
@@ -79,3 +96,34 @@ class Looks(Generic[L]):
 def outage_of(server: str) -> Outage:
     """The outage of a server as the readers of this process see it: it lasts longer than a window."""
     return Outage(server)
+
+
+class FileEvents:
+    """The events in local places since it was created."""
+
+    def __init__(self, watcher: Any, stop: threading.Event) -> None:
+        self._watcher = watcher
+        self._stop = stop
+
+    @classmethod
+    def of(cls, places: Sequence[str], stop: threading.Event, *, recursive: bool) -> "FileEvents | None":
+        """Events in local files and folders; None, with a warning, if there are none to be had. `stop` ends waiting."""
+        local = [local_path(place) for place in places if not is_url(place)]
+        if not local:
+            return None
+        try:
+            notify = import_module("watchfiles._rust_notify")  # the package is optional, and may have no types here
+            watcher = notify.RustNotify(local, False, False, 0, recursive, True)
+        except (ImportError, OSError, RuntimeError) as error:
+            _log_missing(shown(local[0]), str(error))
+            return None
+        return cls(watcher, stop)
+
+    def wait(self, millis: int) -> bool:
+        """Wait until something has changed since the last call, at most so long. Return whether it has."""
+        return isinstance(self._watcher.watch(_DEBOUNCE_MILLIS, _STEP_MILLIS, millis, self._stop), set)
+
+
+@lru_cache(maxsize=256)  # once in each process
+def _log_missing(place: str, why: str) -> None:
+    _log.warning("changes in %s cause no scan (%s); files are found by scans at intervals", place, why)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from dagkit import Block
 from dagkit.api.tagged import tag
@@ -143,4 +143,22 @@ class Lost:
     reason: str
 
 
-__all__ = ["Block", "FileInfo", "FileMetadata", "FileSlice", "Lost", "QuarantinedFile", "Record", "Rejected"]
+def why_invalid(fault: ValueError) -> str:
+    """Why a value is refused. All faults that pydantic finds are in one line, each with the path of its field."""
+    if not isinstance(fault, ValidationError):
+        return str(fault)
+    faults = fault.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in faults)
+
+
+__all__ = [
+    "Block",
+    "FileInfo",
+    "FileMetadata",
+    "FileSlice",
+    "Lost",
+    "QuarantinedFile",
+    "Record",
+    "Rejected",
+    "why_invalid",
+]

@@ -146,7 +146,7 @@ def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(on, ho
         Desk(home, draw, backend=on).run()
     failure = raised.value.failure
     assert failure.operator == "numbers"
-    assert failure.place.partition(" (block ")[0] in (f"{home}/in/b.txt, byte 0", f"{home}/in/b.txt, byte 2")
+    assert failure.spot.place.partition(" (block ")[0] in (f"{home}/in/b.txt, byte 0", f"{home}/in/b.txt, byte 2")
 
 
 def test_origins_are_taken_along_only_to_a_connected_output_that_names_them(tmp_path):

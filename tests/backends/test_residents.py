@@ -218,15 +218,15 @@ def test_an_operator_fails_as_in_a_job_of_its_own(run):
 
 @pytest.mark.parametrize("run", [2], indirect=True)
 def test_an_answer_that_was_not_read_is_not_taken_for_that_of_the_next_window(run, monkeypatch):
-    look, lost = residents.Residents._look, list[str]()
+    look, lost = residents.OtherJobs.look, list[str]()
 
-    def look_once_in_vain(one: residents.Residents) -> None:
+    def look_once_in_vain(jobs: residents.OtherJobs, own: int, *, at_once: bool = False) -> None:
         if run.backend.in_residents >= 2 and not lost:
             lost.append("a window")
             raise WindowLost("Spark does not say which jobs are active")
-        look(one)
+        look(jobs, own, at_once=at_once)
 
-    monkeypatch.setattr(residents.Residents, "_look", look_once_in_vain)
+    monkeypatch.setattr(residents.OtherJobs, "look", look_once_in_vain)
     run.until(lambda: bool(lost))
     assert lost
     assert len(run.failures) == 1

@@ -38,6 +38,12 @@ class Idle(Texts):
     def handle_idle_time(self) -> None: ...
 
 
+class OfApex(Mute):
+    def process(self, item: str) -> None: ...
+
+    def beginWindow(self, window_id: int) -> None: ...  # noqa: N802 - as Apex has it
+
+
 class HalfServed(Operator):
     words = InputPort(str)
     more = InputPort(str)
@@ -135,6 +141,7 @@ UNHANDLED, MISMATCHED = "input-unhandled", "handler-mismatched"
         (Mute, UNHANDLED, WARNING, "flows into S.words", "def process(self, item)"),
         (Misspelt, UNHANDLED, ERROR, "it has no 'process'", "did you mean 'proccess'"),
         (Misnamed, "method-undefined", ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
+        (OfApex, "method-undefined", ERROR, "nothing calls OfApex.beginWindow", "did you mean 'begin_window'"),
         (HalfServed, UNHANDLED, ERROR, "flows into S.more", "@more.process"),
         (Renamed, UNHANDLED, ERROR, "it has no '<lambda>'", "@words.process"),
         (Greedy, MISMATCHED, ERROR, "Greedy.process(self, item, port)", "one item"),

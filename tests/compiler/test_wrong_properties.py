@@ -47,6 +47,14 @@ def test_a_value_that_is_invalid_or_does_not_go_together_with_another_is_reporte
     told = _told(Range(), name="x", count="-3")
     assert told.problem.replace("'", "").startswith("range.count cannot be -3: ")
     assert told.help == "fix the value of dt.operator.range.prop.count at site.xml:2"
+    of_code = _told(Range(low=5), count="3", high="4")
+    assert (of_code.problem, of_code.help) == (
+        "range is wrong: low lies above high",
+        "fix the value of dt.operator.range.prop.high at site.xml:2",
+    )
+    of_code = _told(Range(low=5, high=4), count="3")
+    assert of_code.where != Where("site.xml", 1), "the line of another property"
+    assert of_code.help == "fix the properties where range is made"
     assert _told(Range(low="perhaps")).problem.startswith("range.low cannot be 'perhaps': ")
 
 

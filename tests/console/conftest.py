@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import parse_qs, urlsplit
@@ -154,9 +155,9 @@ def browser():
         found.close()
 
 
-@pytest.fixture
-def open_page(browser):
-    """A function that opens an address in a browser of its own; in the end, the page has broken no rule."""
+@contextmanager
+def opening(browser):
+    """A function that opens an address in a browser of its own; in the end, no page has broken a rule."""
     pages, raised = [], list[str]()
 
     def open_page(url, **options):
@@ -176,8 +177,27 @@ def open_page(browser):
     assert raised == []
 
 
+@pytest.fixture
+def open_page(browser):
+    """A function that opens an address in a browser of its own."""
+    with opening(browser) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def finished_page(browser, console):
+    """A page of the finished run, which tests share."""
+    with opening(browser) as open_page:
+        yield open_page(console.url)
+
+
+SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
+  .filter((fault) => ["serious", "critical"].includes(fault.impact)).map((fault) => [fault.id, fault.nodes[0].html])"""
+
+
 def serious_faults(page):
     """The serious faults of accessibility on a page, each with an element."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: pip install 'dagkit[dev]'")
-    faults = axe.Axe().run(page).response["violations"]
-    return [(fault["id"], fault["nodes"][0]["html"]) for fault in faults if fault["impact"] in ("serious", "critical")]
+    axe = pytest.importorskip("axe_playwright_python.base", reason="no axe-core: pip install 'dagkit[dev]'")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe.AXE_SCRIPT)
+    return page.evaluate(SERIOUS)

@@ -25,7 +25,7 @@ from dagkit import (
     State,
 )
 from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
-from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader, Record, RecordWriter
+from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader, PagedSource, Record, RecordWriter
 from tests.engine.cast import Digits
 
 _ticks = itertools.count()
@@ -342,3 +342,15 @@ def test_sinks_that_keep_their_contract_pass():
 def test_a_sink_that_breaks_its_contract_is_named(make, read, words):
     with pytest.raises(ContractBroken, match=words):
         check_sink(make, read, ["a"], ["b"])
+
+
+class Pages(PagedSource[int]):
+    kind = "test.pages/1"
+
+    def read_page(self, cursor):
+        page = cursor or 0
+        return ([page] if page < 3 else []), min(page + 1, 3)
+
+
+def test_a_source_of_pages_is_read_to_its_last_page():
+    assert check_source(Pages()) == [0, 1, 2]

@@ -21,6 +21,8 @@ from dagkit.engine.run.launch_record import is_kept
 from dagkit.engine.run.restart_mark import unfinished_restart
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ground.urls import absolute
+from dagkit.ledger import ChainNotFound, Ledger
+from dagkit.ledger.stores.memory import MemoryStore
 
 Decorator = Callable[[Command], Command]
 
@@ -85,17 +87,18 @@ app_or_path = click.argument("target", metavar="APP|PATH", shell_complete=launch
 """Add APP|PATH, which the command receives as `target`."""
 
 
-def _only_here(_: click.Context, __: click.Parameter, given: str | None) -> str:
+def only_here(_: click.Context, parameter: click.Parameter, given: str | None) -> str:
     """The target, or the only application that was launched here if none is given."""
     if given is not None:
         return given
     found = sorted(
         str(place) for place in Path(HOME).glob("*") if holds_a_ledger(str(place)) and not is_kept(place.name)
     )
+    missing = f"Missing argument '{(parameter.metavar or '').strip('[]')}'"
     if not found:
-        raise click.UsageError(f"Missing argument 'APP|PATH': no application was launched here, below {HOME}.")
+        raise click.UsageError(f"{missing}: no application was launched here, below {HOME}.")
     if len(found) > 1:
-        raise click.UsageError(f"Missing argument 'APP|PATH'; launched here: {', '.join(map(printable, found))}.")
+        raise click.UsageError(f"{missing}; launched here: {', '.join(map(printable, found))}.")
     return found[0]
 
 
@@ -118,6 +121,16 @@ def of_application(command: Command) -> Command:
 def of_application_or_only(command: Command) -> Command:
     """As `of_application`; without APP|PATH, the command works on the only application that was launched here."""
     argument = click.argument(
-        "target", metavar="[APP|PATH]", required=False, callback=_only_here, shell_complete=launched_here
+        "target", metavar="[APP|PATH]", required=False, callback=only_here, shell_complete=launched_here
     )
     return _of(argument, command)
+
+
+def ledger_of(there: Located) -> Ledger:
+    """The ledger; an empty one if the application was never launched."""
+    try:
+        return Ledger.open(there.place)
+    except ChainNotFound:
+        if there.compilation is None:
+            raise
+        return Ledger(MemoryStore())

@@ -86,8 +86,7 @@ class Opened:
 
     def blamed(self, name: str, diagnostics: Sequence[Diagnostic]) -> ApplicationFaults:
         """The exception for these diagnostics, with the matching exit code."""
-        read = {entry.origin.where.file for entry in self.conf.entries if entry.origin.where}
-        places = {*read, COMMAND_LINE.file, ENVIRONMENT.file}
+        places = {*_keys_by_file(self.conf), COMMAND_LINE.file, ENVIRONMENT.file}
         about_configuration = (
             error.code in CONFIGURATION_CODES or (error.where is not None and error.where.file in places)
             for error in errors_among(diagnostics)
@@ -114,10 +113,15 @@ def opened(asked: Asked, output: Output) -> Iterator[Opened]:
         missed = "" if files_of(sources) else _missed(application.application_name)
         if missed:
             output.detail(missed)
-        read = Counter(str(entry.origin.where.file) for entry in conf.entries if entry.origin.where)
-        for file, keys in read.items():
+        for file, keys in _keys_by_file(conf).items():
             output.detail(f"configuration: {counted(keys, 'key')} from {file}")
         yield Opened(asked, place, application, conf, tuple(faults), missed)
+
+
+def _keys_by_file(conf: Config) -> Counter[str]:
+    """How many keys each place has that was read."""
+    places = [entry.origin.where for entry in conf.entries]
+    return Counter(where.file for where in places if where is not None)
 
 
 def _warn_of_hidden_modules(place: Place, output: Output) -> None:

@@ -1,4 +1,4 @@
-"""The options that commands share, as decorators, and their values."""
+"""The options that commands share, as decorators, and their values; groups of commands with a default."""
 
 import functools
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.terminal.output import Output
+from dagkit.errors import near
 
 Command = Callable[..., Any]
 
@@ -135,3 +136,23 @@ def spoken(command: Command) -> Command:
 
 def _decorated(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
     return functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds. Click calls it an integer range in its message about another value."""
+
+    name = "whole number"
+
+
+class DefaultGroup(click.RichGroup):
+    """Calls the command `default` if the first argument is no command and no misspelling of one."""
+
+    def __init__(self, *args: Any, default: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = args[0] if args else ""
+        if first and not first.startswith("-") and first not in self.commands and near(first, self.commands) is None:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)

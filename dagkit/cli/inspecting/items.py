@@ -8,7 +8,7 @@ import rich_click as click
 from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.history import WindowRows, row_history
-from dagkit.engine.record.row_account import OperatorRows
+from dagkit.engine.record.row_account import OperatorRows, RowAccount
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned
 from dagkit.ledger import Ledger
@@ -36,7 +36,7 @@ def items(*, there: Located, operator: str | None, output: Output) -> None:
 
 
 def _rows(window: WindowRows, operator: str | None) -> Iterator[Sequence[str]]:
-    for name, counted in _chosen(window, operator):
+    for name, counted in _chosen(window.account, operator):
         dropped = "-" if counted.dropped is None else str(counted.dropped)
         counts = (str(counted.received), str(counted.passed_on), str(counted.rejected), dropped)
         holds = "-" if counted.rule is None else "yes" if counted.adds_up else "no"
@@ -58,7 +58,7 @@ def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
                 "left_out": dict(counted.left_out),
                 "adds_up": counted.adds_up,
             }
-            for name, counted in _chosen(window, operator)
+            for name, counted in _chosen(window.account, operator)
         },
         "streams": {
             name: {**counted.model_dump(), "adds_up": counted.adds_up}
@@ -68,5 +68,5 @@ def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
     }
 
 
-def _chosen(window: WindowRows, operator: str | None) -> Iterator[tuple[str, OperatorRows]]:
-    return ((name, counted) for name, counted in sorted(window.account.operators.items()) if operator in (None, name))
+def _chosen(account: RowAccount, operator: str | None) -> Iterator[tuple[str, OperatorRows]]:
+    return ((name, counted) for name, counted in sorted(account.operators.items()) if operator in (None, name))

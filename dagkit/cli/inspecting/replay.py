@@ -12,9 +12,8 @@ from urllib.parse import quote
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.opening import opened
-from dagkit.cli.application.options import Asked, application, spoken
+from dagkit.cli.application.options import Asked, WholeNumber, application, spoken
 from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
 from dagkit.compiler.steps import application_path
 from dagkit.engine.record.journal import refuse_another

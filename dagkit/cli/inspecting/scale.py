@@ -8,8 +8,8 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.application.answer_wait import waiting
-from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
 from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.application.options import DefaultGroup, WholeNumber
 from dagkit.cli.terminal.output import Output
 from dagkit.conf.grammar.names import snake
 from dagkit.engine.parts.asking import answered

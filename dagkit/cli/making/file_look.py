@@ -16,6 +16,7 @@ from dagkit.cli.making.record_classes import Classes
 from dagkit.cli.terminal.output import WrongUsage
 from dagkit.errors import printable
 
+_TEXT, _ARCHIVE = "text", "archive"
 _ENDINGS = {
     ".csv": "CSV",
     ".tsv": "CSV",
@@ -24,8 +25,8 @@ _ENDINGS = {
     ".json": "JSON lines",
     ".parquet": "Parquet",
     ".avro": "Avro",
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "archive"),
 }
-_TEXT = "text"
 _COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4")
 _BYTES, _FILES, _ROWS, _MOST_LISTED = 1 << 18, 20, 1000, 100_000
 """How much is looked at: bytes of a file, files, rows of a file, and names of files."""
@@ -46,7 +47,11 @@ def origin_of_files(place: Path, row: str) -> Origin:
     if not paths:
         raise WrongUsage(f"the folder {printable(str(place))} has no file to look at")
     formats = {path: _ENDINGS.get(_ending(path), _TEXT) for path in paths}
-    ((kind, count), *others) = Counter(formats.values()).most_common()
+    ((kind, count), *others) = sorted(
+        Counter(formats.values()).items(), key=lambda each: (each[0] == _ARCHIVE, -each[1])
+    )
+    if kind == _ARCHIVE:
+        raise WrongUsage(f"{printable(str(place))} holds only archives, which are not read: unpack them")
     chosen = [path for path in paths if formats[path] == kind]
     origin = _LOOKS[kind](chosen[:: max(1, count // _FILES)][:_FILES], row)
     properties = {"Splitter.prop.scanner.files": str(place.resolve()), **_BAD_FILES}
@@ -56,13 +61,14 @@ def origin_of_files(place: Path, row: str) -> Origin:
         setting = "ignoreFilePatternRegularExp" if kind == _TEXT else "filePatternRegularExp"
         properties[f"Splitter.prop.scanner.{setting}"] = f".*({_either(endings)})({_either(_COMPRESSED)})?"
         notes.append("not read: " + ", ".join(f"{number:,} {_files_of(other, number)}" for other, number in others))
+        notes[-1] += "; archives are to be unpacked" if _ARCHIVE in dict(others) else ""
     number = f"{count:,}" if len(paths) < _MOST_LISTED else f"more than {_MOST_LISTED:,}"
     what = f"{number} {_files_of(kind, count)} in {place}"
     return replace(origin, what=what, properties=properties, notes=notes)
 
 
 def _files_of(kind: str, count: int) -> str:
-    return f"{kind} file{'s' * (count != 1)}"
+    return f"{kind}{'' if kind == _ARCHIVE else ' file'}{'s' * (count != 1)}"
 
 
 def _below(place: Path) -> Iterator[Path]:
@@ -97,17 +103,17 @@ def _csv(paths: Sequence[Path], row: str) -> Origin:
     alike = [sheet for sheet in sheets if not has_header or tuple(sheet[0]) == first]
     rows = [cells for sheet in alike for cells in sheet[has_header:_ROWS] if len(cells) == len(first)]
     classes = Classes()
-    nulls, notes = classes.add_rows(row, columns, rows, _about("row", len(rows), len(alike)))
+    nulls = classes.add_rows(row, columns, rows, _about("row", len(rows), len(alike)))
     settings = [
         f"record_type={row}",
         *([] if separator == "," else [f'separator="{separator}"'.replace("\t", "\\t")]),
         *([] if has_header else ["header=False"]),
         *([f"null_values={('', *sorted(nulls))}".replace("'", '"')] if nulls else []),
-        *_encoding(heads),
+        *_encoding(heads, classes.remarks),
     ]
     if has_header and like < len(sheets):
-        notes.append(f"{len(sheets) - like} of {len(sheets)} files have other columns, and are set aside")
-    return _typed("Csv", settings, classes, notes)
+        classes.remarks.append(f"{len(sheets) - like} of {len(sheets)} files have other columns, and are set aside")
+    return _typed("Csv", settings, classes)
 
 
 def _json_lines(paths: Sequence[Path], row: str) -> Origin:
@@ -117,12 +123,13 @@ def _json_lines(paths: Sequence[Path], row: str) -> Origin:
         raise WrongUsage(f"{printable(str(paths[0]))} has no line with a JSON object, and only such files are read")
     classes = Classes()
     classes.add_records(row, records, _about("record", len(records), len(heads)))
-    return _typed("JsonLines", [f"record_type={row}", *_encoding(heads)], classes, [])
+    return _typed("JsonLines", [f"record_type={row}", *_encoding(heads, classes.remarks)], classes)
 
 
-def _typed(form: str, settings: Sequence[str], classes: Classes, notes: Sequence[str]) -> Origin:
+def _typed(form: str, settings: Sequence[str], classes: Classes) -> Origin:
     """Files whose records have declared types, which are written as Parquet."""
     context = f"{form}Context({', '.join(settings)})"
+    notes = classes.remarks
     return Origin(
         "", "FileSplitterInput", f"{form}Reader", "ParquetPartWriter()", context=context, classes=classes, notes=notes
     )
@@ -138,8 +145,9 @@ def _avro(_: Sequence[Path], __: str) -> Origin:
 
 
 def _text(paths: Sequence[Path], _: str) -> Origin:
-    settings = "".join(_encoding([_head(path) for path in paths]))
-    return Origin("", "FileSplitterInput", "LineReader", "PartWriter()", settings=settings, rejects=False)
+    notes: list[str] = []
+    settings = "".join(_encoding([_head(path) for path in paths], notes))
+    return Origin("", "FileSplitterInput", "LineReader", "PartWriter()", settings=settings, rejects=False, notes=notes)
 
 
 _LOOKS = {"CSV": _csv, "JSON lines": _json_lines, "Parquet": _parquet, "Avro": _avro, _TEXT: _text}
@@ -151,7 +159,7 @@ def _about(what: str, count: int, files: int) -> str:
 
 
 def _head(path: Path) -> tuple[str, str]:
-    """The first lines of a file, and its encoding."""
+    """The first lines of a file, and its encoding; empty for ASCII, which is text in each of them but UTF-16."""
     import pyarrow as pa  # noqa: PLC0415 - not loaded by other commands
 
     try:
@@ -160,6 +168,8 @@ def _head(path: Path) -> tuple[str, str]:
     except OSError as refused:
         raise WrongUsage(f"{printable(str(path))} cannot be read: {refused}") from refused
     lines = content if len(content) < _BYTES else content[: content.rfind(b"\n") + 1]
+    if lines.isascii():
+        return lines.decode(), ""
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return lines.decode(encoding), encoding.removesuffix("-sig")
@@ -167,9 +177,18 @@ def _head(path: Path) -> tuple[str, str]:
         return lines.decode("latin-1"), "latin-1"
 
 
-def _encoding(heads: Sequence[tuple[str, str]]) -> list[str]:
-    """The setting for the first encoding that is not the default."""
-    return [f'encoding="{encoding}"' for _, encoding in heads if encoding != "utf-8"][:1]
+def _encoding(heads: Sequence[tuple[str, str]], remarks: list[str]) -> list[str]:
+    """The setting for the encoding of files, if it is not the default.
+
+    Of several, it is UTF-8 if that is among them: no bytes of another encoding pass as text in it.
+    """
+    counts = Counter(encoding for _, encoding in heads if encoding)
+    chosen = "utf-8" if "utf-8" in counts else next(iter(counts), "utf-8")
+    for other, number in counts.items():
+        if other != chosen:
+            what = f"{number} of {len(heads)} files are in {other}"
+            remarks.append(f"{what}, and are read as {chosen}: read them by an application of their own")
+    return [] if chosen == "utf-8" else [f'encoding="{chosen}"']
 
 
 def _cells(text: str, separator: str) -> list[list[str]]:

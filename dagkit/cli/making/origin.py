@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dagkit.cli.making.record_classes import Classes
+from dagkit.cli.making.record_classes import Classes, in_docstring
 from dagkit.cli.terminal.output import WrongUsage
 
 _AS_TEXT = '''
@@ -20,7 +20,7 @@ _APPLICATION = '''\
 
 {imports}from dagkit import Config, Dag, StreamingApplication
 {library}
-{classes}{functions}
+{others}{classes}{functions}
 
 class {name}(StreamingApplication):
     """Its settings are in `properties.properties`; every property can be set there, or with -D."""
@@ -55,6 +55,8 @@ class Origin:
     properties: Mapping[str, str] = field(default_factory=dict)
     classes: Classes = field(default_factory=Classes)
     functions: str = ""
+    imports: str = ""
+    """Lines that import from other packages."""
     rejects: bool = True
     notes: Sequence[str] = ()
     """What a person should know of what was found."""
@@ -67,9 +69,10 @@ class Origin:
         if "Any]" in functions:
             imports += "from typing import Any\n"
         return _APPLICATION.format(
-            what=self.what,
+            what=in_docstring(self.what),
             imports=imports + "\n" * bool(imports),
             library=_imported({*(call.partition("(")[0] for call in calls), *self.types} - {""}),
+            others=self.imports,
             classes=self.classes.text,
             functions=functions,
             name=name,

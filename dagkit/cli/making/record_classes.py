@@ -1,5 +1,6 @@
 """The classes of records, by the values of some of them."""
 
+import json
 import keyword
 import re
 from collections import Counter
@@ -7,6 +8,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+
+from dagkit.errors import printable
 
 _FORMS = {
     "int": re.compile(r"-?(0|[1-9]\d{0,17})"),  # with a leading zero it is a code, such as a postcode
@@ -21,14 +24,19 @@ _MOST_UNFIT = 0.1
 NULLS = ("NA", "N/A", "null", "NULL", "None", "nan", "NaN", "-")
 """Texts that stand for a missing value in a column whose other values are no text."""
 
+_NUMBERS, _OR_NONE = (int, float), " | None"
 _TYPES: dict[type, str] = {kind: kind.__name__ for kind in (bool, int, float, str, bytes, date, datetime, Decimal)}
 
 
 class Classes:
     """Origin code of classes of records. Those of records within others come first."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_defaults: bool = False) -> None:
+        """With defaults, a field that may be missing has the default None."""
         self._texts: dict[str, str] = {}
+        self._with_defaults = with_defaults
+        self.remarks: list[str] = []
+        """What a person should know of values that do not fit the types."""
 
     @property
     def text(self) -> str:
@@ -47,69 +55,80 @@ class Classes:
             ]
         )
 
-    def add_rows(
-        self, name: str, columns: Sequence[str], rows: Iterable[Sequence[str]], about: str
-    ) -> tuple[set[str], list[str]]:
+    def add_rows(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[str]], about: str) -> set[str]:
         """Add the class of rows of texts, as CSV has them.
 
-        Return the texts that stand for missing values besides the empty one, and remarks on values that do not fit.
+        Return the texts that stand for missing values besides the empty one.
         """
         values = list(zip(*rows, strict=True)) or [()] * len(columns)
-        hints, nulls, remarks = {}, set(), []
+        hints, nulls = {}, set()
         for column, texts in zip(columns, values, strict=True):
             kind, unfit = _type_of([text for text in texts if text and text not in NULLS])
             missing = {"", *(NULLS if kind != "str" else ())}.intersection(texts)
             hints[column] = _optional(kind, bool(missing))
             nulls |= missing - {""}
-            if unfit:
-                remarks.append(f"{column}: {unfit:,} of {len(texts):,} values are no {kind}; their rows are rejected")
+            self._remark(column, "row", kind, unfit, len(texts))
         self._add(name, hints, about)
-        return nulls, remarks
+        return nulls
 
     def add_records(
-        self, name: str, records: Sequence[Mapping[str, Any]], about: str, missing: Container[str] = ()
+        self, name: str, records: Sequence[Mapping[str, Any]], about: str, missing: Container[str] = (), path: str = ""
     ) -> str:
         """Add the class of records with these values, and those of the records within. Return its name.
 
-        Fields in `missing` may be missing, also if none of these records lacks them.
+        Fields in `missing` may be missing, also if none of these records lacks them. `path` leads to the records.
         """
         fields = dict.fromkeys(field for record in records for field in record)
         values = {field: [record.get(field) for record in records] for field in fields}
         hints = {
-            field: self._hint(name, field, [*values[field], None] if field in missing else values[field])
+            field: self._hint(name, field, [*values[field], None] if field in missing else values[field], path)
             for field in fields
         }
         return self._add(name, hints, about)
 
-    def _hint(self, within: str, field: str, values: Sequence[Any]) -> str:
+    def _hint(self, within: str, field: str, values: Sequence[Any], path: str) -> str:
         present = [value for value in values if value is not None]
         ((kind, _), *_) = Counter(map(type, present)).most_common(1) or [(str, 0)]
-        alike: list[Any] = [value for value in present if isinstance(value, kind)]
+        alike: list[Any] = [value for value in present if isinstance(value, (int, float) if kind in _NUMBERS else kind)]
         if kind is dict:
             words = re.findall(r"[A-Za-z0-9]+", field)
             inner = within + "".join(word[:1].upper() + word[1:] for word in words)
-            hint = self.add_records(inner, alike, f"`{field}` of {within}.")
+            hint = self.add_records(inner, alike, f"`{field}` of {within}.", path=f"{path}{field}.")
         elif kind is list:
-            hint = f"list[{self._hint(within, field, [item for items in alike for item in items])}]"
+            hint = f"list[{self._hint(within, field, [item for items in alike for item in items], path)}]"
         else:
             is_float = kind is int and any(isinstance(value, float) for value in present)
             hint = "float" if is_float else _TYPES.get(kind, "str")
+        self._remark(path + field, "record", hint, len(present) - len(alike), len(present))
         return _optional(hint, len(present) < len(values) or not values)
+
+    def _remark(self, field: str, what: str, hint: str, unfit: int, count: int) -> None:
+        if unfit:
+            self.remarks.append(f"{field}: {unfit:,} of {count:,} values are no {hint}; their {what}s are rejected")
 
     def _add(self, name: str, hints: Mapping[str, str], about: str) -> str:
         while name in self._texts:
             name += "_"
         if all(field.isidentifier() and not keyword.iskeyword(field) for field in hints):
-            fields = "".join(f"\n    {field}: {hint}" for field, hint in hints.items())
-            self._texts[name] = f'@dataclass(frozen=True)\nclass {name}:\n    """{about}"""\n{fields}'
+            of_missing = " = None" if self._with_defaults else ""
+            fields = "".join(
+                f"\n    {field}: {hint}{of_missing if hint.endswith(_OR_NONE) else ''}" for field, hint in hints.items()
+            )
+            options = "frozen=True, kw_only=True" if of_missing else "frozen=True"
+            self._texts[name] = f'@dataclass({options})\nclass {name}:\n    """{in_docstring(about)}"""\n{fields}'
         else:  # a dataclass cannot have a field with a space in its name
-            fields = "".join(f"\n    {field!r}: {hint}," for field, hint in hints.items())
-            self._texts[name] = f"# {about}\n{name} = TypedDict({name!r}, {{{fields}\n}})".replace("'", '"')
+            fields = "".join(f"\n    {json.dumps(field, ensure_ascii=False)}: {hint}," for field, hint in hints.items())
+            self._texts[name] = f'# {printable(about)}\n{name} = TypedDict("{name}", {{{fields}\n}})'
         return name
 
 
+def in_docstring(text: str) -> str:
+    """A text as it stands in a docstring: a path or the name of a table may hold quotes and backslashes."""
+    return printable(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
 def _optional(hint: str, may_be_missing: bool) -> str:  # noqa: FBT001 - a value, not a switch
-    return f"{hint} | None" if may_be_missing else hint
+    return f"{hint}{_OR_NONE}" if may_be_missing else hint
 
 
 def _type_of(texts: Sequence[str]) -> tuple[str, int]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application_or_only
+from dagkit.cli.application.options import WholeNumber
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.program.operator_output import LOG

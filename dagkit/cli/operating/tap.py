@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.application.options import WholeNumber
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.asking import answered

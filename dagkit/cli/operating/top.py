@@ -8,8 +8,8 @@ from functools import partial
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application_or_only
+from dagkit.cli.application.options import WholeNumber
 from dagkit.cli.operating.run_views import document, seen_at, with_partitions
 from dagkit.cli.terminal.output import Output, is_terminal
 from dagkit.engine.record.status_file import SeenRun

@@ -5,8 +5,8 @@ import threading
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import Located, of_application_or_only
+from dagkit.cli.application.options import WholeNumber
 from dagkit.cli.terminal.output import Output
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import LOCAL, Console

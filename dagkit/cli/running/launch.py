@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.options import Asked, application, spark_settings, spoken
+from dagkit.cli.application.options import Asked, WholeNumber, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.runs.machine import Machine
 from dagkit.runs.warm.handing_over import Declined, hand_over

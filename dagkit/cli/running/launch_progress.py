@@ -32,9 +32,8 @@ from dagkit.errors import printable
 from dagkit.ground.amounts import counted, in_bytes, in_units, what_was_written
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
+from dagkit.observers.run_health import busiest, remarks
 from dagkit.observers.run_text import (
-    busiest,
-    counted_things,
     incomplete_files,
     own_picture,
     reading,
@@ -152,7 +151,7 @@ class Progress:
             for name, searched in self._without_files.items()
             if not any(reason.startswith(f"{name}: ") for reason in left)
         ]
-        things = [] if launched.status is None else counted_things(launched.status)
+        things = [] if launched.status is None else map(str, remarks(launched.status, runs=False))
         written = _written(launched.outputs) if totals.files or launched.incomplete else []
         if launched.incomplete:
             written.append(incomplete_files(launched.incomplete, "--once"))

@@ -9,8 +9,7 @@ from pathlib import Path
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.making.examples import SAMPLES, copy_example, descriptions, examples
-from dagkit.cli.making.first_lines import write_lines
+from dagkit.cli.making.examples import SAMPLES, copy_example, descriptions, examples, write_lines
 from dagkit.cli.making.found_origin import HOW, origin_of
 from dagkit.cli.making.origin import Origin, class_name
 from dagkit.cli.terminal.output import Output, WrongUsage, is_terminal, shown_from

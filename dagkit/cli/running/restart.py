@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import app_or_path, perhaps_restarting
-from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.application.options import Asked, WholeNumber, configured, spoken
 from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_terminal, shown_place
 from dagkit.engine.run.restart_mark import WITHDRAWN
 from dagkit.ground.amounts import counted

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.options import spark_settings, spoken
+from dagkit.cli.application.options import WholeNumber, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import RunFailure
 from dagkit.runs.machine import Machine

@@ -37,6 +37,7 @@ from dagkit.compiler.rules.handler_rules import (
     every_handler_takes_one_item,
     every_input_operator_emits,
     inputs_are_distinguished,
+    methods_have_the_names_that_the_engine_calls,
     yielded_items_have_an_output,
 )
 from dagkit.compiler.rules.partition_rules import (
@@ -85,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     every_connected_input_has_a_handler,
     every_handler_takes_one_item,
     every_input_operator_emits,
+    methods_have_the_names_that_the_engine_calls,
     every_restriction_can_be_written,
     every_restriction_has_a_tracker,
     every_state_can_be_written,

@@ -48,6 +48,20 @@ def every_input_operator_emits(graph: Graph) -> Iterator[Diagnostic]:
             yield _silent(node)
 
 
+def methods_have_the_names_that_the_engine_calls(graph: Graph) -> Iterator[Diagnostic]:
+    """A method that is spelled as in Apex, such as beginWindow, would never be called, without a word."""
+    for node in graph.nodes:
+        kind = type(node.operator)
+        base = next((base for base in (SplittableOperator, InputOperator, Operator) if issubclass(kind, base)), kind)
+        called = {name.replace("_", ""): name for name in dir(base) if _is_method(base, name)}
+        called.pop("emittuples", None)  # every_input_operator_emits reports it
+        for name in vars(kind):
+            meant = called.get(name.lower(), name)
+            if meant != name and getattr(kind, meant) is getattr(base, meant):
+                problem = f"nothing calls {kind.__name__}.{name}"
+                yield _fault("method-undefined", node, problem, f"did you mean {meant!r}? Rename it")
+
+
 def why_it_cannot_run(graph: Graph) -> list[Diagnostic]:
     """What is not written yet in a graph that can be drawn and planned."""
     handled = [replace(note, severity=Severity.ERROR) for note in every_connected_input_has_a_handler(graph)]

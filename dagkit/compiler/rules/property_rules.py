@@ -1,5 +1,6 @@
 """Laws of properties: every operator is configured as its class requires, and its kind identifies its class."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from dagkit.api.adapters import Typed, adapter_of
@@ -29,7 +30,7 @@ def property_faults(
     for fault in component.faults:
         if fault.missing and any(path.startswith(f"{fault.path}.") for path in known):
             continue  # its parts were set and do not fit together: setting them reported why
-        origin = _origin_of(fault, known)
+        origin = _origin_of(fault, component, known)
         where = (origin.where if origin else None) or placed
         if fault.unknown:
             help_ = meant_property(type(component), fault.path, value=component.given.get(fault.path))
@@ -78,12 +79,14 @@ def _given_up(component: Component) -> Iterable[str]:
     return component.gives_up() if isinstance(component, Operator) else ()
 
 
-def _origin_of(fault: Fault, known: dict[str, Origin]) -> Origin | None:
+def _origin_of(fault: Fault, component: Component, known: dict[str, Origin]) -> Origin | None:
     """The origin of an invalid value: of the property, of its parent, or of a part of it that the fault names."""
     exact = known.get(fault.path) or known.get(fault.path.split(".")[0])
     within = {path: origin for path, origin in known.items() if not fault.path or path.startswith(f"{fault.path}.")}
     named = (origin for path, origin in within.items() if path.split(".")[-1] in fault.message)
-    return exact or next(named, next(iter(within.values()), None))
+    set_in_code = type(component).model_fields.keys() - {path.split(".")[0] for path in known}
+    is_of_code = not fault.path and not set_in_code.isdisjoint(re.findall(r"\w+", fault.message))
+    return exact or next(named, None if is_of_code else next(iter(within.values()), None))
 
 
 def _problem(name: str, component: Component, fault: Fault, known: dict[str, Origin]) -> str:

@@ -190,8 +190,7 @@ class KeyUsage:
         return self._fault(rule, problem, f"set it on {belongs}", "attribute-misplaced")
 
     def _stream(self, rule: Rule) -> Diagnostic:
-        assert rule.address.name is not None, "a stream has a name"
-        word, name = str(rule.address.sets), rule.address.name
+        word, name = str(rule.address.sets), rule.name
         if any(name.fit(stream) for stream in self.streams):
             help_ = "keys define streams and operators only in an application that is itself a property file"
             return self._fault(rule, f"the application itself defines the {word} of stream {name.text!r}", help_)
@@ -200,8 +199,7 @@ class KeyUsage:
         return self._fault(rule, f"there is no stream {name.text!r}", near)
 
     def _template(self, rule: Rule) -> Diagnostic:
-        assert rule.address.name is not None, "a template has a name"
-        name = rule.address.name.text
+        name = rule.name.text
         if rule.position in self.unknown:
             return self.unknown[rule.position]
         if isinstance(rule.address.sets, Keyword):
@@ -256,10 +254,9 @@ class KeyUsage:
 
     def _matchable(self, rule: Rule) -> str:
         """The names that the pattern of a template is matched against."""
-        assert isinstance(rule.address.sets, Keyword), "a template matches by a word of the grammar"
-        if rule.address.sets.word == "matchAppNameRegExp":
+        if rule.word == "matchAppNameRegExp":
             return f"the application is called {self.application!r}"
-        if rule.address.sets.word != "matchClassNameRegExp":
+        if rule.word != "matchClassNameRegExp":
             return self._known_operators()
         return _listed("classes", dict.fromkeys(c.__qualname__ for c in self.operators.values() if c is not None))
 

@@ -58,10 +58,10 @@ class Settings:
 
     def __init__(self, config: Config, application: StreamingApplication | str) -> None:
         self.config = config
-        self.usage = KeyUsage()
-        rules = list(self._rules())
+        self.usage = usage = KeyUsage()
+        rules = list(_rules_of(config, usage))
         self.application = application if isinstance(application, str) else _name_of(application, rules)
-        self.usage.application = self.application
+        usage.application = self.application
         self.templates = Templates()
         self.home: str | None = None
         """The module of the application, in which class names without a module are looked up first."""
@@ -78,19 +78,7 @@ class Settings:
             if fit:
                 self._file(replace(rule, of_application=fit is Fit.EXACT))
             else:
-                self.usage.elsewhere.append(rule)
-
-    def _rules(self) -> Iterator[Rule]:
-        """The keys that mean something. The others are noted."""
-        for position, entry in enumerate(sorted(self.config.entries, key=lambda entry: entry.origin.source)):
-            address = parse_key(entry.key)
-            if isinstance(address, Address):
-                shown = entry.origin.shown or shown_instead(address, entry.key, entry.value)
-                yield Rule(address, entry.value, replace(entry.origin, shown=shown), position)
-            elif isinstance(address, Malformed):
-                self.usage.malformed.append((entry, address))
-            else:
-                self.usage.strangers.append(entry)
+                usage.elsewhere.append(rule)
 
     def _file(self, rule: Rule) -> None:
         """Add a rule to the index that its method searches."""
@@ -257,8 +245,7 @@ class Settings:
         self.usage.contest(rules)
         winners: dict[str, Rule] = {}
         for rule in rules:
-            assert isinstance(rule.address.sets, AttributeRef), "only attributes are set here"
-            winners[rule.address.sets.name] = rule
+            winners[rule.attribute.name] = rule
             self.usage.use(rule)
         values: dict[Attribute[Any], Setting] = {}
         faults: list[Diagnostic] = []
@@ -276,6 +263,19 @@ class Settings:
         """A fault for every key that matched nothing, with the most similar name. Call this after all other methods."""
         self.usage.templates = self.templates.by_name
         return self.usage.unmatched(self.config.asked, allow_unknown=allow_unknown)
+
+
+def _rules_of(config: Config, usage: KeyUsage) -> Iterator[Rule]:
+    """The keys that mean something. The others are noted."""
+    for position, entry in enumerate(sorted(config.entries, key=lambda entry: entry.origin.source)):
+        address = parse_key(entry.key)
+        if isinstance(address, Address):
+            shown = entry.origin.shown or shown_instead(address, entry.key, entry.value)
+            yield Rule(address, entry.value, replace(entry.origin, shown=shown), position)
+        elif isinstance(address, Malformed):
+            usage.malformed.append((entry, address))
+        else:
+            usage.strangers.append(entry)
 
 
 def _name_of(application: StreamingApplication, rules: Sequence[Rule]) -> str:

@@ -80,13 +80,13 @@ class _Pen:
     """Fills a Dag from a declaration. What it adds has the lines of the declaring file."""
 
     def __init__(self, dag: Dag, declaration: Declaration) -> None:
-        self.dag = dag
+        self.dag, self.faults = dag, dag.faults
         self.declaration = declaration
         self.components: dict[str, Component | None] = {}
         self.properties = _plain_properties(declaration)
 
     def draw(self) -> None:
-        self.dag.faults.extend(self.declaration.faults)
+        self.faults.extend(self.declaration.faults)
         for operator in self.declaration.operators:
             self.place(operator)
         for stream in self.declaration.streams:
@@ -151,15 +151,15 @@ class _Pen:
             stream.add_sink(Inlet(component, port))
 
     def fault(self, code: Any, problem: str, help_: str, where: Where) -> None:
-        self.dag.faults.append(Diagnostic(code, problem, help_, where))
+        self.faults.append(Diagnostic(code, problem, help_, where))
 
     @contextmanager
     def lines_of(self, where: Where, stream: Stream | None = None) -> Iterator[None]:
         """Within the context, give everything that is added to the Dag this line instead of a line of Python."""
-        faults, placements, streams = len(self.dag.faults), len(self.dag.placements), len(self.dag.streams)
+        faults, placements, streams = len(self.faults), len(self.dag.placements), len(self.dag.streams)
         ends = len(stream.ends) if stream is not None else 0
         yield
-        self.dag.faults[faults:] = [replace(fault, where=where) for fault in self.dag.faults[faults:]]
+        self.faults[faults:] = [replace(fault, where=where) for fault in self.faults[faults:]]
         for placement in self.dag.placements[placements:]:
             placement.where = where
         for drawn in self.dag.streams[streams:]:

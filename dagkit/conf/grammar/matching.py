@@ -12,7 +12,7 @@ from typing import Any
 
 from dagkit.api.configuration import Origin, Source
 from dagkit.conf.grammar.names import Fit, NamePattern, folded
-from dagkit.conf.grammar.property_keys import Address, Keyword, PropertyPath
+from dagkit.conf.grammar.property_keys import Address, AttributeRef, Keyword, PropertyPath
 from dagkit.ground.patterns import is_whole
 
 
@@ -43,6 +43,24 @@ class Rule:
         """The property that it sets."""
         assert isinstance(self.address.sets, PropertyPath), "only properties are set on a component"
         return self.address.sets
+
+    @property
+    def attribute(self) -> AttributeRef:
+        """The attribute that it sets."""
+        assert isinstance(self.address.sets, AttributeRef), "its index holds attributes only"
+        return self.address.sets
+
+    @property
+    def word(self) -> str:
+        """The word of the grammar that it sets."""
+        assert isinstance(self.address.sets, Keyword), "a template matches by a word of the grammar"
+        return self.address.sets.word
+
+    @property
+    def name(self) -> NamePattern:
+        """The stream or the template that it names."""
+        assert self.address.name is not None, "streams and templates have names"
+        return self.address.name
 
     @property
     def shown(self) -> str:
@@ -119,8 +137,7 @@ class Templates:
     by_name: dict[str, Template] = field(default_factory=dict)
 
     def add(self, rule: Rule) -> None:
-        assert rule.address.name is not None, "a template has a name"
-        template = self.by_name.setdefault(rule.address.name.text, Template())
+        template = self.by_name.setdefault(rule.name.text, Template())
         (template.matches if isinstance(rule.address.sets, Keyword) else template.properties).append(rule)
 
     def reaching(
@@ -129,8 +146,7 @@ class Templates:
         """The properties that reach an operator by templates, and the keys by which they do, with their ranks."""
         for template in self.by_name.values():
             for match in template.matches:
-                assert isinstance(match.address.sets, Keyword), "a template matches by a word of the grammar"
-                tier = _TIERS[match.address.sets.word]
+                tier = _TIERS[match.word]
                 if _matches(str(match.raw), _names(tier, application, operator, cls)):
                     yield from self._ranked(template, tier, match)
         for reference in references:

@@ -20,6 +20,8 @@ export function health({ status, isLost, overview }) {
     h("li", { class: kind }, h("span", { "aria-hidden": "true", class: "mark" }, MARKS[kind]), h("span", {}, ...sentence)))))];
 }
 
+const upper = (text) => text[0].toUpperCase() + text.slice(1);
+
 // A console that its driver serves ends with it, also if the driver is killed.
 const unknown = (status, path) => [["amiss", `No answer since ${time(status.at)}: the driver may have been killed. To see what became of the run: `,
   h("code", {}, `dagkit status ${path}`)]];
@@ -44,18 +46,14 @@ function ended(status) {
 
 function troubles(status) {
   const error = status.error;
-  const sentences = (status.waits_for ?? []).map((sentence) => ["warn", sentence]);
+  const sentences = (status.waits_for ?? []).map((sentence) => ["warn", upper(sentence)]);
   if (error?.again) {
     const where = [error.window && `Window ${count(error.window)}`, error.operator && `in ${error.operator}`].filter(Boolean).join(" ");
     sentences.push(["warn", `${where || "A window"} failed at ${time(error.at)} and ran again: ${error.message.split("\n")[0]}`]);
   }
-  for (const [name, counts] of Object.entries(status.left_out ?? {})) {
-    const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
-    sentences.push(["warn", `${name}: ${parts.join(", ")}. `, ...(counts.rejected ? [h("a", { href: "#/work" }, "The last records")] : [])]);
-  }
-  for (const [name, counts] of Object.entries(status.read_again ?? {})) {
-    const parts = Object.entries(counts).map(([metric, number]) => `${count(number)} ${metric.replaceAll("_", " ")}`);
-    sentences.push(["warn", `${name}: ${parts.join(", ")}, as a whole.`]);
+  for (const { text, since, details, warns, view } of status.remarks) {
+    const more = view ? [" ", h("a", { href: `#/${view}` }, "More")] : [];
+    sentences.push([warns ? "warn" : "fine", `${upper(text)}${since ? `, since ${lately(since)}` : ""}${details && `; ${details}`}.`, ...more]);
   }
   return sentences;
 }
@@ -70,6 +68,7 @@ function keepsUp(status) {
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
   if (total(whole) <= total(sums(read))) {
+    if (status.waits_for?.length) return []; // that is said
     return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
   }
   const share = total(done) / total(whole);

@@ -95,7 +95,7 @@ function head() {
   if (!wanted) found("control").replaceChildren();
 }
 
-const progress = (status) => `${status.step || `window ${status.in_flight[0]?.window ?? status.window}`} · ${duration((new Date(status.at) - new Date(status.since)) / 1000)}`;
+const progress = (status) => `${status.step || `window ${status.in_flight[0]?.window ?? status.window}`} · launched ${duration((new Date(status.at) - new Date(status.since)) / 1000)} ago`;
 
 function stopper() {
   const stop = button("Stop", async () => {

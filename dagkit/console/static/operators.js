@@ -13,12 +13,13 @@ const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max
 // Rates while the run goes on, then sums.
 const columns = (live) => [
   ["Operator", (each) => h("a", { class: live && each.busiest ? "strong" : null, href: `#/graph/${encodeURIComponent(each.name)}` }, each.name), "", "name"],
+  ...(live ? [["Busy", (each) => meter(each.busy), "number", "busy"]] : []),
   ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number", "partitions"],
   ["Received", (each) => (live ? rate(each.received_per_second) : count(each.received)), "number", live ? "received_per_second" : "received"],
   ["Sent", (each) => (live ? rate(each.sent_per_second) : count(each.sent)), "number", live ? "sent_per_second" : "sent"],
   ["Rejected", (each) => (each.rejected ? count(each.rejected) : null), "rare number", "rejected"],
   ["Read", (each) => (each.positions ? (live ? `${amount(each.positions_per_second, each.unit)}/s` : amount(each.positions, each.unit)) : null), "rare number", live ? "positions_per_second" : "positions"],
-  ...(live ? [["Busy", (each) => meter(each.busy), "number", "busy"], ["Skew", skew, "rare number", "skew"]] : []),
+  ...(live ? [["Skew", skew, "rare number", "skew"]] : []),
   ["Waiting", (each) => (each.waiting === null ? null : amount(each.waiting, each.unit)), "number", "waiting"],
   ...(live ? [["In progress", inProgress, "rare"], ["Time left", (each) => duration(each.eta_seconds), "number", "eta_seconds"]] : []),
 ];

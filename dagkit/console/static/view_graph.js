@@ -116,7 +116,7 @@ async function open(main, run, wanted) {
     drawing.setAttribute("height", high * scale);
   }
 
-  await draw();
+  await draw().catch((error) => { main.replaceChildren(); throw error; }); // no launch recorded a plan
   if (wanted) await find(wanted);
   const figures = run.status ? await operators(below, run) : null;
   return {

@@ -11,13 +11,12 @@ import { rowsOfLog } from "./view_log.js";
 import { rowsOfWindows } from "./view_windows.js";
 
 const WARNINGS = 5;
-const UNSENT = { rejected: "Rejected", records_dropped: "Dropped" };
 
 export const overview = { id: "overview", title: "Overview", open };
 
 function open(main, run) {
-  const summary = h("div", {}), charts = h("div", { class: "charts" }), place = h("div", {}), windows = h("div", {});
-  main.append(summary, charts, h("div", { class: "pair" }, place, windows));
+  const summary = h("div", {}), charts = h("div", { class: "charts" }), place = h("div", {}), windows = h("div", {}), warnings = h("div", {});
+  main.append(summary, charts, h("div", { class: "pair" }, place, h("div", {}, warnings, windows)));
   const turn = pauses();
   let last = -1, operators = null;
 
@@ -26,15 +25,17 @@ function open(main, run) {
     if (run.status && !operators) operators = tableOfOperators(place, run);
     void operators?.then((table) => table.update(run), () => { place.replaceChildren(); operators = null; }); // it is tried again
     const window = run.status?.window ?? 0;
-    if (window === last || !turn.isDue()) return;
-    const first = last < 0;
+    if (!turn.isDue() || (window === last && !isLive(run.status))) return;
+    const first = last < 0, isSame = window === last;
     last = window;
+    const warned = () => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
+    if (isSame) return void warnings.replaceChildren(...warning(await turn.take(warned)));
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
-    const [series, page, log] = await turn.take(() => Promise.all([ask("series"), recent, ask("log", { least: "warning", limit: WARNINGS })]));
+    const [series, page, log] = await turn.take(() => Promise.all([ask("series"), recent, warned()]));
     charts.replaceChildren(...drawn(series, run.status));
-    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)),
-      ...(log.rows.length ? [section("Last warnings", rowsOfLog(log.rows), h("p", {}, h("a", { href: "#/log/warning" }, "All warnings")))] : []));
+    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
+    warnings.replaceChildren(...warning(log));
   }
   const renew = () => void update().catch((error) => {
     last = -1;
@@ -43,6 +44,8 @@ function open(main, run) {
   renew();
   return { update: renew };
 }
+
+const warning = ({ rows }) => (rows.length ? [section("Last warnings", rowsOfLog(rows), h("p", {}, h("a", { href: "#/log/warning" }, "All warnings")))] : []);
 
 function summed({ overview: known, status }) {
   const last = known.last;
@@ -62,18 +65,14 @@ function summed({ overview: known, status }) {
     `${counted(each.elements, "element")}, for ${duration((new Date(status.at) - new Date(each.since)) / 1000)}`]);
   const pending = ["Waiting", amounts(Object.keys(status.pending).length ? status.pending : status.queued), counted(status.pending_elements, "element")];
   const read = amounts(status.read);
-  const complete = `${counted(totals.files, "file")} completed`;
-  const written = ["Written", bytes(totals.written), totals.files ? `${complete}, ${bytes(totals.completed)}` : complete];
-  const left = Object.entries(status.left_out ?? {}).flatMap(([name, counts]) =>
-    Object.entries(counts).map(([metric, number]) => [UNSENT[metric] ?? "Left out", count(number), UNSENT[metric] ? `by ${name}` : `${metric} of ${name}`]));
-  left.push(...Object.entries(status.read_again ?? {}).flatMap(([name, counts]) =>
-    Object.entries(counts).map(([metric, number]) => ["Read again", count(number), `${metric} of ${name}`])));
+  const complete = [`${counted(totals.files, "file")} completed`, totals.files && bytes(totals.completed), isLive(status) && status.visible_at && `the next at ${time(status.visible_at)}`];
+  const written = ["Written", bytes(totals.written), complete.filter(Boolean).join(", ")];
   if (isLive(status)) {
     return section("Run", figures([
       windows, ...running,
       ["Read", read, "in committed windows"],
       pending,
-      written, ...left,
+      written,
       ["Windows", count(totals.windows), `since ${moment(status.since)}`],
       driver, ...spark,
     ]));
@@ -82,7 +81,7 @@ function summed({ overview: known, status }) {
     windows,
     ["Windows", count(totals.windows), `since ${moment(status.since)}`],
     ["Read", read, `${counted(totals.elements_found, "element")} found`],
-    written, pending, ...left,
+    written, pending,
     ["Took", duration((new Date(status.at) - new Date(status.since)) / 1000), known.version && `dagkit ${known.version}`],
     driver,
     ["Folder", h("span", { class: "path" }, known.path)],
@@ -94,12 +93,14 @@ function drawn(series, status) {
   const units = new Set([...Object.keys(status?.read ?? {}), ...Object.keys(status?.pending ?? {})]);
   const shown = units.size === 1 ? (number) => amount(number, [...units][0]) : units.size ? count : bytes;
   const counts = Object.entries(series.partitions).slice(0, 4);
-  const [at, [waits, read, ...partitions]] =
-    apart(series.at, series.launched, [series.waiting_positions, series.positions, ...counts.map(([, values]) => values)]);
+  const [at, [waits, read, items, rejected, ...partitions]] = apart(series.at, series.launched,
+    [series.waiting_positions, series.positions, series.items, series.rejected, ...counts.map(([, values]) => values)]);
   const named = counts.map(([name], index) => [name, partitions[index]]);
+  const isRead = series.positions.some(Boolean);
   return [
     chart("Backlog", at, [["waiting", waits]], shown),
-    chart("Read in a window", at, [["read", read]], shown),
+    isRead ? chart("Read in a window", at, [["read", read]], shown) : chart("Items in a window", at, [["items", items]], count, { least: 4 }),
+    ...(series.rejected.some(Boolean) ? [chart("Rejected in a window", at, [["rejected", rejected]], count, { least: 4 })] : []),
     ...(named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4 })] : []),
   ];
 }

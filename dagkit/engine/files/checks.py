@@ -83,10 +83,8 @@ def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
 
     Raise `folder-refused` otherwise.
     """
-    for name, partitions in program.operators.items():
-        declared = output_files(type(partitions[0])).values()
-        places = (absolute(str(each.directory(operator)), home) for operator in partitions for each in declared)
-        for place in dict.fromkeys(places):
+    for name, places in output_places(program, home).items():
+        for place in places:
             try:
                 folder = folder_at(place)
                 if isinstance(folder, LocalFolder):

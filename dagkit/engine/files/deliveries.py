@@ -77,7 +77,7 @@ class Deliveries:
             if away.output != self._away:  # systems are called in turn: the one before it is available again
                 self._outage.is_over()
                 self._away, self._outage = away.output, self._outage_of(away.output.operator)
-            pause = self._outage.failed(f"{away.error.problem} [{away.error.code}]")
+            pause = self._outage.failed(f"{away.error.problem} [{away.error.code}]", away.error.retry_after)
             self.due = self._clock.now() + timedelta(seconds=pause)
             if away.waits_seconds is not None and self._outage.seconds >= away.waits_seconds:
                 raise away.failure from away.error

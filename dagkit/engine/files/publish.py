@@ -8,7 +8,6 @@ import logging
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from dagkit.engine.files import folders
 from dagkit.engine.files.folders import folder_at, write_together
@@ -147,16 +146,10 @@ MOST_PIECES = 32
 """The highest number of pieces of a file that belongs to no block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """The pieces for the next checkpoint, and those that it no longer names."""
-
-    files: tuple[Part, ...]
-    replaced: tuple[Part, ...] = ()
-
-
-def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> Gathered:
+def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> tuple[Sequence[Part], Sequence[Part]]:
     """Join the pieces of files that belong to no block, if they are too many; this attempt stages the result.
+
+    Return the pieces for the next checkpoint, and those that it no longer names.
 
     The pieces of a block stay separate: the output of its unread parts belongs between them.
     """
@@ -167,7 +160,7 @@ def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> Gathered:
         old = {part.part for part in several}
         files = [*(part for part in files if part.part not in old), whole]
         replaced += several
-    return Gathered(tuple(files), tuple(replaced))
+    return files, replaced
 
 
 def many(parts: Iterable[Part]) -> list[list[Part]]:

@@ -10,18 +10,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from dagkit.engine.files.folders import Folder, LocalFolder, folder_at, put_in_place
 from dagkit.engine.files.pieces import Piece, file_unplaced
+from dagkit.engine.program.stored_value import StoredValue
 
 _BEING_WRITTEN = "receipts"
 
 
-class Receipt(BaseModel):
+class Receipt(StoredValue):
     """What is known of one input file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
     """The name of the file in the ledger."""

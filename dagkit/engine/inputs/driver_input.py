@@ -174,7 +174,7 @@ class DriverInput:
         """Undo a look whose source is away, and look again after a pause. No launch ends before."""
         restore(self.operator, self.recorded)
         self._emitted, self.in_vain = [], False
-        self.next_look = self._now() + timedelta(seconds=self._outage.failed(away.problem))
+        self.next_look = self._now() + timedelta(seconds=self._outage.failed(away.problem, away.retry_after))
 
     def figures(self, window_id: int) -> Figures:
         """Return the figures for a committed window; drop those of earlier windows."""

@@ -5,17 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Report
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Estimate(_Value):
+class Estimate(StoredValue):
     """The watermark that one partition estimated."""
 
     at: datetime
@@ -23,7 +18,7 @@ class Estimate(_Value):
     """When the driver received the last estimate of the partition."""
 
 
-class EventTimes(_Value):
+class EventTimes(StoredValue):
     """The part of a checkpoint that watermarks are computed from. It is empty if no operator estimates one."""
 
     sent: Mapping[str, datetime | None] = {}

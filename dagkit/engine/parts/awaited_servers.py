@@ -40,7 +40,7 @@ class AwaitedServers(RunPart):
         window.attempts.cause = error
         pause = outage.failed(error.failure.message.partition(": ")[2])
         until = self._run.now() + timedelta(seconds=pause)
-        window.put_off = PutOff(until, "waited for a server that does not answer")
+        window.attempts.put_off = PutOff(until, "waited for a server that does not answer")
         return task
 
     def receive(self, window: InFlightWindow, answer: Answer) -> Answer:

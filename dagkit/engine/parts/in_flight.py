@@ -43,9 +43,17 @@ class Queued:
     """Where each lane of the queue ended before."""
 
 
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """Why the next attempt at a window does not begin at once."""
+
+    until: datetime
+    reason: str
+
+
 @dataclass
 class Attempts:
-    """The failed attempts at a window."""
+    """The failed attempts at a window, and what the next one is to be."""
 
     failures: int = 0
     count: int = 0
@@ -64,6 +72,8 @@ class Attempts:
     """The work that the next attempt leaves, because slots ended while they processed it."""
     records: list[WorkItem] = field(default_factory=list)
     """The suspects that are single records: they are set aside with the window."""
+    put_off: PutOff | None = None
+    """Set while no attempt runs, since the next one is to begin later."""
 
     @property
     def without_work(self) -> dict[Address, tuple[PromisedItem, ...]]:
@@ -81,16 +91,8 @@ class Attempts:
         self.cause = error
         if isinstance(error, WindowLost):
             return self.failures <= ATTEMPTS_AT_LOST_WINDOWS
-        attributes = program.attributes[error.failure.operator]
-        return self.failures <= (attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0)
-
-
-@dataclass(frozen=True, slots=True)
-class PutOff:
-    """Why the next attempt at a window does not begin at once."""
-
-    until: datetime
-    reason: str
+        context = program.contexts[error.failure.operator]
+        return self.failures <= (context.value(OperatorContext.RECOVERY_ATTEMPTS) or 0)
 
 
 @dataclass
@@ -110,8 +112,6 @@ class InFlightWindow:
     """Whether the window only polls: it is promised after it has found something."""
     queued: Queued = Queued()
     attempts: Attempts = field(default_factory=Attempts)
-    put_off: PutOff | None = None
-    """Set while no attempt runs, since the next one is to begin later."""
     is_published: bool = False
     """Whether its start has been published to observers."""
     schedule: WindowSchedule = UNSCHEDULED
@@ -172,7 +172,7 @@ class InFlightWindows:
     @property
     def put_off(self) -> PutOff | None:
         """Whether the next attempt at the oldest window begins later."""
-        return self._windows[0].put_off if self._windows else None
+        return self._windows[0].attempts.put_off if self._windows else None
 
     @property
     def allocated(self) -> list[WorkItem]:
@@ -202,14 +202,14 @@ class InFlightWindows:
     def resubmit(self, window: InFlightWindow, task: WindowTask) -> None:
         """Start another attempt at the window that was the oldest, unless it is put off; it is the oldest again."""
         window.task = task
-        if window.put_off is None:
+        if window.attempts.put_off is None:
             self._start(window)
         self._windows.appendleft(window)
 
     def resume(self) -> None:
         """Start the attempt at the oldest window that was put off."""
         oldest = self._windows[0]
-        oldest.put_off = None
+        oldest.attempts.put_off = None
         self._start(oldest)
 
     def oldest(self) -> InFlightWindow:

@@ -164,12 +164,12 @@ class Outputs(RunPart):
 
     def _gathered(self, ended: EndedWindow) -> Sequence[Part]:
         """Return the pieces of incomplete files; join the pieces of files without blocks if they are too many."""
-        self._replaced, files = (), ended.before.files
+        files: Sequence[Part] = ended.before.files
+        self._replaced = ()
         if not many(files):
             return files
-        found = gathered(files, self._attempt(ended.window_id))
-        self._replaced = found.replaced
-        return found.files
+        files, self._replaced = gathered(files, self._attempt(ended.window_id))
+        return files
 
     def _check(self, finished: Sequence[Part], parts: Sequence[Part]) -> None:
         """Raise unless all staged pieces exist and all files can be put in place.

@@ -14,8 +14,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.record.status_file import read_status
 from dagkit.errors import RunFailure
 from dagkit.ledger import StoreError
@@ -31,11 +32,7 @@ _ENDS_IN_CODE = re.compile(r" \[[a-z]+(?:-[a-z]+)+\]$")
 _log = logging.getLogger(__name__)
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SetValue(_Document):
+class SetValue(StoredValue):
     """Set a property or an attribute."""
 
     ask: Literal["set"] = "set"
@@ -44,7 +41,7 @@ class SetValue(_Document):
     value: str
 
 
-class SetCount(_Document):
+class SetCount(StoredValue):
     """Set the number of partitions of an operator."""
 
     ask: Literal["scale"] = "scale"
@@ -52,7 +49,7 @@ class SetCount(_Document):
     count: int = Field(ge=1)
 
 
-class ForgetFile(_Document):
+class ForgetFile(StoredValue):
     """Forget an input file, so that it is read again."""
 
     ask: Literal["forget"] = "forget"
@@ -60,7 +57,7 @@ class ForgetFile(_Document):
     path: str
 
 
-class _OnWork(_Document):
+class _OnWork(StoredValue):
     """Work: all of an element, or a range of it."""
 
     names: tuple[str, ...] = ()
@@ -87,7 +84,7 @@ class Retry(_OnWork):
     ask: Literal["retry"] = "retry"
 
 
-class StopRun(_Document):
+class StopRun(StoredValue):
     """Stop one launch after its windows in flight."""
 
     ask: Literal["stop"] = "stop"
@@ -95,7 +92,7 @@ class StopRun(_Document):
     """The launch, as its status names it: the request may outlive it."""
 
 
-class TapStream(_Document):
+class TapStream(StoredValue):
     """Show items that pass on a stream in one window."""
 
     ask: Literal["tap"] = "tap"
@@ -111,7 +108,7 @@ OnWork = GiveUp | Retry
 Asks = SetValue | SetCount | ForgetFile | StopRun | TapStream | OnWork
 
 
-class Request(_Document):
+class Request(StoredValue):
     """One request."""
 
     format: Literal["dagkit.request/1"] = "dagkit.request/1"
@@ -120,7 +117,7 @@ class Request(_Document):
     asks: Annotated[Asks, Field(discriminator="ask")]
 
 
-class ShownItem(_Document):
+class ShownItem(StoredValue):
     """An item that passed on a stream."""
 
     operator: str
@@ -131,7 +128,7 @@ class ShownItem(_Document):
     """Where it was read, in words; empty if that is unknown."""
 
 
-class Reply(_Document):
+class Reply(StoredValue):
     """The reply to a request."""
 
     format: Literal["dagkit.answer/1"] = "dagkit.answer/1"

@@ -26,7 +26,6 @@ from dagkit.engine.record.run_events import (
     Found,
     Observer,
     Observers,
-    RunEvent,
     SlotAtWork,
     Started,
     Waiting,
@@ -44,17 +43,14 @@ MOST_UNDERWAY = 10
 """How much unfinished work of each operator an event lists: a line of a log must not grow with the cluster."""
 
 
-class EventPublisher:
+class EventPublisher(Observers):
     """Publishes the events of one run to its observers."""
 
     def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
-        self._observers = Observers(list(observers))
+        super().__init__(observers)
         self._waiting: Sequence[str] = []
         """The reasons that were published last."""
         self._units = {node.name: unit_of(node.operator) for node in graph.nodes}
-
-    def publish(self, event: RunEvent) -> None:
-        self._observers.publish(event)
 
     def found(self, discovery: Discovery, waiting: Sequence[WorkItem]) -> None:
         """Publish a discovery; `waiting` is its part that goes to the queue."""

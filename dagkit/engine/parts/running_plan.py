@@ -79,7 +79,7 @@ class RunningPlan:
 
     @cached_property
     def summary(self) -> ProgramSummary:
-        return ProgramSummary.of(self.program)
+        return ProgramSummary(self.program)
 
     @cached_property
     def flow(self) -> WatermarkFlow | None:

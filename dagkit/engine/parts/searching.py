@@ -17,7 +17,7 @@ from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
-from dagkit.engine.program.failures import OperatorFailed, WindowLost, WorkerDied, record_fatal
+from dagkit.engine.program.failures import OperatorFailed, Spot, WindowLost, WorkerDied, record_fatal
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.status_file import LaunchMarker
 from dagkit.engine.work.aside import Search, cut_out, is_indivisible
@@ -100,7 +100,7 @@ class RecordSearch(RunPart):
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
         attempts, publisher = window.attempts, self._run.publisher
         places = _noted(task)
-        if window.put_off is not None:
+        if attempts.put_off is not None:
             return task if task.attempt.traces is None else self._with_traces(window, task)
         publisher.started(window)
         try:
@@ -233,7 +233,7 @@ class RecordSearch(RunPart):
         failure, program = error.failure, self._run.program
         if window.attempts.unlocated is not None or self._run.summary.sets_aside:
             return False
-        if not failure.record or failure.place or failure.slot is None:
+        if not failure.record or failure.spot.place or failure.slot is None:
             return False
         return program.reads and program.placing([failure.operator]).placed != program.placed
 
@@ -308,7 +308,8 @@ def _last_failure(window: InFlightWindow, error: OperatorFailed | WindowLost) ->
     After an attempt to locate the record, it is the one with a place, else the first.
     """
     attempts = window.attempts
-    if attempts.unlocated is not None and not (isinstance(error, OperatorFailed) and error.failure.place):
+    spot = error.failure.spot if isinstance(error, OperatorFailed) else Spot()
+    if attempts.unlocated is not None and not spot.place:
         error = attempts.unlocated
     return error.after(attempts.tries, attempts.count) if isinstance(error, OperatorFailed) else error
 

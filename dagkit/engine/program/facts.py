@@ -4,17 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from dagkit.engine.program.address import Address
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.ranges.progress import share_of
 
 
-class _Fact(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Split(_Fact):
+class Split(StoredValue):
     """Work was split at the position or share `at`, which begins the second piece."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -43,7 +40,7 @@ class Split(_Fact):
         return fields | {f"{name}_share": share_of(fields[name], is_shares=self.is_shares) for name in places}
 
 
-class Scaled(_Fact):
+class Scaled(StoredValue):
     """A policy reviewed the number of partitions of an operator; if `before` equals `after`, it kept the number."""
 
     fact: Literal["scaled"] = "scaled"
@@ -59,7 +56,7 @@ class Scaled(_Fact):
     """All values that the decision depends on, so that it can be reproduced."""
 
 
-class Changed(_Fact):
+class Changed(StoredValue):
     """A property or an attribute was changed while the application ran."""
 
     fact: Literal["changed"] = "changed"
@@ -70,7 +67,7 @@ class Changed(_Fact):
     after: JsonValue
 
 
-class Forgotten(_Fact):
+class Forgotten(StoredValue):
     """A file was forgotten on request, so that it is read again."""
 
     fact: Literal["forgotten"] = "forgotten"
@@ -82,7 +79,7 @@ class Forgotten(_Fact):
 Decision = Literal["set-aside", "given-up", "retried"]
 
 
-class Decided(_Fact):
+class Decided(StoredValue):
     """Pending work was set aside or given up, or work that was set aside was put back."""
 
     fact: Literal["decided"] = "decided"

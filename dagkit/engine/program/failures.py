@@ -19,6 +19,17 @@ _WHY_AGAIN = "a batch that fails is sent again in parts, to find the record"
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """The position in its input at which an operator failed; what is not known is empty."""
+
+    place: str = ""
+    """In words, by which the record is found again."""
+    source: str | None = None
+    """As the ledger knows it."""
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """An exception of an operator's code, in a form that can be sent between processes."""
 
@@ -28,8 +39,8 @@ class Failure:
     """None if the operator ran on the driver."""
     message: str
     """The type and the message of the exception."""
-    place: str = ""
-    """The source and the position of the record as text, if known."""
+    spot: Spot = Spot()
+    """Where the record was read."""
     traceback: str = ""
     """The author's own traceback, as text."""
     record: str = ""
@@ -38,15 +49,13 @@ class Failure:
     """How often the operator got the record: with others of its batch, and alone so that it is found."""
     attempts: int = 1
     """In how many attempts at the window."""
-    source: str | None = None
-    position: int | None = None
     raised_at: str = ""
     """The author's file and line at which it was raised, or which called what raised it."""
     aside: SourceKey | None = None
     """The source that is to be set aside instead of ending the run; None: the run ends."""
 
     def __str__(self) -> str:
-        place = f" at {self.place}" if self.place else ""
+        place = f" at {self.spot.place}" if self.spot.place else ""
         where = "on the driver" if self.slot is None else f"slot {self.slot}"
         lines = [f"{self.operator} failed in window {self.window_id}, {where}{place}: {self.message}"]
         lines += [f"  record: {self.record}"] if self.record else []
@@ -56,17 +65,6 @@ class Failure:
             lines.append(f"  tried {self.tries} times{attempts}{why}")
         lines += [self.traceback.rstrip()] if self.traceback else []
         return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """The position in its input at which an operator failed; what is not known is empty."""
-
-    place: str = ""
-    """In words, by which the record is found again."""
-    source: str | None = None
-    """As the ledger knows it."""
-    position: int | None = None
 
 
 class OperatorFailed(RunFailure):
@@ -79,10 +77,11 @@ class OperatorFailed(RunFailure):
     code: RunCode = "operator-failed"
 
     def __init__(self, failure: Failure, cause: RunFailure | None = None) -> None:
+        spot = failure.spot
         super().__init__(
             str(failure),
             cause.help if cause else f"fix {failure.operator}, or the record; the next launch runs the window again",
-            Scene(failure.operator, failure.window_id, failure.slot, failure.source, failure.position),
+            Scene(failure.operator, failure.window_id, failure.slot, spot.source, spot.position),
         )
         self.failure = failure
         if cause is not None:
@@ -163,9 +162,7 @@ def failure_of(
     from dagkit.conf.sources.references import is_secret_name  # noqa: PLC0415 - workers load it only after a failure
 
     message = _message_of(error)
-    failure = Failure(
-        operator, window_id, slot, message, spot.place, source=spot.source, position=spot.position, aside=aside
-    )
+    failure = Failure(operator, window_id, slot, message, spot, aside=aside)
     cause = error if isinstance(error, RunFailure) else None
     if cause is None or cause.caused_by_author:
         raised = error if cause is None else error.__cause__ or error  # the author's code raised the cause of a failure
@@ -204,7 +201,7 @@ def _masked(failure: Failure, secrets: Iterable[str]) -> Failure:
             message=failure.message.replace(secret, MASK),
             record=failure.record.replace(secret, MASK),
             traceback=failure.traceback.replace(secret, MASK),
-            place=failure.place.replace(secret, MASK),
+            spot=replace(failure.spot, place=failure.spot.place.replace(secret, MASK)),
         )
     return failure
 

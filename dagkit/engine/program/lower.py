@@ -6,6 +6,7 @@ from typing import Any
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.files import FileFinder
 from dagkit.api.operators import InputOperator
+from dagkit.api.running import Context
 from dagkit.api.state import declared_state
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
@@ -54,19 +55,12 @@ def program_of(compilation: Compilation) -> Program:
             for port in node.output_ports.values()
         },
         keyings=keyings,
-        attributes={node.name: _attributes(graph, node) for node in graph.nodes},
+        contexts=_contexts(fused),
         outputs={
             (node.name, port.name): node.payload(port)
             for node in graph.nodes
             if isinstance(node.operator, InputOperator)
             for port in node.output_ports.values()
-        },
-        followed=frozenset(node.name for node in graph.nodes if followers_of(graph, node)),
-        written=written_by(graph),
-        known_items={
-            node.name: items
-            for node in graph.nodes
-            if isinstance(node.operator, FileFinder) and (items := all_items_into(graph, node)) is not None
         },
         types={
             node.name: node.bindings for node in graph.nodes if node.bindings and declared_state(type(node.operator))
@@ -100,6 +94,22 @@ def _attributes(graph: Graph, node: Node) -> Mapping[str, Any]:
         attribute.qualified: setting.value
         for attribute, setting in settings.items()
         if isinstance(setting.value, bool | int | float | str | None)
+    }
+
+
+def _contexts(fused: Fused) -> dict[str, Context]:
+    graph, written = fused.graph, written_by(fused.graph)
+    return {
+        node.name: Context(
+            application=graph.application,
+            operator=node.name,
+            partitions=fused.partitioned[node.name].count,
+            attributes=_attributes(graph, node),
+            is_followed=bool(followers_of(graph, node)),
+            written=written,
+            known_items=all_items_into(graph, node) if isinstance(node.operator, FileFinder) else None,
+        )
+        for node in graph.nodes
     }
 
 

@@ -5,7 +5,7 @@ A worker loads this module and not the compiler, which makes programs in `lower.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from math import gcd
@@ -249,18 +249,12 @@ class Program:
     """The keying of every input."""
     sliders: Mapping[Port, Sliding]
     """The outputs whose windows overlap."""
-    attributes: Mapping[str, Mapping[str, Any]]
-    """The attributes of each operator and of the application, by qualified name."""
+    contexts: Mapping[str, Context]
+    """What `setup` of each operator gets, as far as it is the same in each partition and window."""
     outputs: Mapping[Port, Any]
     """The payload of every output of the input operators."""
-    followed: frozenset[str]
-    """The operators that discover files which another operator follows."""
     types: Mapping[str, Bindings]
     """The types that the type variables of each operator stand for, by operator."""
-    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The folders of this machine into which operators write, each with examples of the names of its files."""
-    known_items: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    """The items of each operator that discovers files, if all that it gets are known before the run."""
     placed: frozenset[Port] = frozenset()
     """The inputs for whose items the origins are taken along."""
 
@@ -325,18 +319,12 @@ class Program:
     ) -> Context:
         """The context of a partition of an operator."""
         ports, watermark = ({}, None) if seen is None else seen
-        return Context(
-            application=self.application,
-            operator=operator,
+        return replace(
+            self.contexts[operator],
             partition=partition,
-            partitions=len(self.operators[operator]),
             window_id=window_id,
             home=launch.home,
             application_path=launch.application_path,
-            attributes=self.attributes[operator],
-            is_followed=operator in self.followed,
-            written=self.written,
-            known_items=self.known_items.get(operator),
             watermarks=ports,
             watermark=watermark,
             finalizer=finalizer or BundleFinalizer(),

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
+from pydantic import Field, JsonValue, SkipValidation
 
 from dagkit.engine.files.receipt import Receipt
 from dagkit.engine.files.staging import Part
 from dagkit.engine.inputs.event_times import EventTimes
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Fact
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.record.row_account import RowAccount
 from dagkit.engine.record.stored import CARRIED
 from dagkit.engine.work.aside import Search, WorkAside
@@ -22,11 +23,7 @@ from dagkit.plan.model import Keys
 MEMORY_FORMAT: Literal["dagkit.memory/1"] = "dagkit.memory/1"
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Held(_Value):
+class Held(StoredValue):
     """Items that a delay operator releases in the next window."""
 
     into: Address
@@ -34,7 +31,7 @@ class Held(_Value):
     items: tuple[JsonValue, ...]
 
 
-class Partitioned(_Value):
+class Partitioned(StoredValue):
     """The partitions that an operator was given while the application ran."""
 
     configured: int
@@ -43,7 +40,7 @@ class Partitioned(_Value):
     """The keys of each partition, by input."""
 
 
-class Altered(_Value):
+class Altered(StoredValue):
     """A property or an attribute that was set while the application ran."""
 
     operator: str
@@ -54,7 +51,7 @@ class Altered(_Value):
     """The value in the configuration at that time. If the configuration now has another value, that one applies."""
 
 
-class Checkpoint(_Value):
+class Checkpoint(StoredValue):
     """The checkpoint of one window."""
 
     format: Literal["dagkit.memory/1"] = MEMORY_FORMAT

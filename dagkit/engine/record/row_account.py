@@ -5,22 +5,17 @@ The engine counts the items of each port anyway, so an account costs nothing for
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pydantic import BaseModel, ConfigDict
-
 from dagkit.api.metrics import counting_metrics
 from dagkit.api.operators import DROPPED, REJECTED, DelayOperator, Operator, Rows, rows_of
 from dagkit.api.ports import output_ports
 from dagkit.engine.program.program import Port, Program, Target
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.worker.protocol import Report
 from dagkit.errors import RunFailure, Scene
 from dagkit.plan.model import Routing
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class OperatorRows(_Value):
+class OperatorRows(StoredValue):
     """The items that all partitions of an operator received and sent in a window, by port."""
 
     taken: Mapping[str, int] = {}
@@ -61,7 +56,7 @@ class OperatorRows(_Value):
         return not self._missing or (self._missing > 0 and self.rule is Rows.FILTERED)
 
 
-class StreamRows(_Value):
+class StreamRows(StoredValue):
     """The items that entered a stream in a window, and those that one of its sinks received."""
 
     sent: int
@@ -74,7 +69,7 @@ class StreamRows(_Value):
         return self.taken == self.sent * self.copies
 
 
-class RowAccount(_Value):
+class RowAccount(StoredValue):
     """The items of one window."""
 
     operators: Mapping[str, OperatorRows] = {}

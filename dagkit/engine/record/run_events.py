@@ -240,7 +240,7 @@ Observer = Callable[[RunEvent], None]
 class Observers:
     """The observers of a run."""
 
-    def __init__(self, observers: "tuple[Observer, ...] | list[Observer]" = ()) -> None:
+    def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = list(observers)
 
     def publish(self, event: RunEvent) -> None:

@@ -1,8 +1,9 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -13,7 +14,8 @@ from dagkit.api.outage import present_outages
 from dagkit.api.stats import by_unit
 from dagkit.engine.program.facts import Scaled
 from dagkit.engine.program.failures import OperatorFailed
-from dagkit.engine.record.pace import Pace
+from dagkit.engine.record.backlog_trend import BacklogTrend
+from dagkit.engine.record.pace import Pace, TimeLeft
 from dagkit.engine.record.run_events import (
     Committed,
     Draining,
@@ -31,6 +33,8 @@ from dagkit.engine.record.run_events import (
     Working,
 )
 from dagkit.engine.record.snapshot import (
+    LEAST_BUSY,
+    InputActivity,
     OperatorFigures,
     PartitionShare,
     PendingInput,
@@ -41,7 +45,7 @@ from dagkit.engine.record.snapshot import (
     RunTotals,
     StageFigures,
 )
-from dagkit.engine.record.statistics import AVERAGED, Balance, Lately, Partitions
+from dagkit.engine.record.statistics import AVERAGED, Balance, Lately, Partitions, rejected_by
 from dagkit.errors import DagkitError
 from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
@@ -70,6 +74,9 @@ class RunPicture:
     """The last windows of each operator that took part in one."""
     _balances: dict[str, Balance] = field(default_factory=dict)
     _pace: Pace = field(default_factory=Pace)
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    """The paces of the operators with pending work."""
+    _trend: BacklogTrend = field(default_factory=BacklogTrend)
     _decided: dict[str, int] = field(default_factory=dict)
     """The partitions of the last decision on each operator."""
 
@@ -87,7 +94,20 @@ class RunPicture:
         stages = tuple(
             StageFigures(name=stage.name, operators=stage.operators, level=stage.level) for stage in self.plan.stages
         )
-        self._now = self.first.model_copy(update={"stages": stages, "operators": operators})
+        inputs = tuple(InputActivity(operator=name) for name in self._fed_by)
+        self._now = self.first.model_copy(update={"stages": stages, "operators": operators, "inputs": inputs})
+
+    @cached_property
+    def _fed_by(self) -> Mapping[str, frozenset[str]]:
+        """The input operators, each with the operators that it sends to."""
+        streams, fed = self.plan.streams, {sink.operator for stream in self.plan.streams for sink in stream.sinks}
+        return {
+            planned.name: frozenset(
+                sink.operator for stream in streams if stream.source.operator == planned.name for sink in stream.sinks
+            )
+            for planned in self.plan.operators
+            if planned.name not in fed
+        }
 
     def snapshot(self) -> RunSnapshot:
         """The picture now. While no window runs, rates fall to zero after the period that they are averages of."""
@@ -105,9 +125,8 @@ class RunPicture:
         match event:
             case Starting() | Resumed() | Draining() | Ended():
                 self._changed(event)
-            case Found(blocks=elements, items=items, amounts=amounts):
-                self._count(elements_found=elements, items_found=items)
-                self._set(queued=by_unit((*self._now.queued.items(), *amounts.items())))
+            case Found():
+                self._found(event)
             case Started():
                 self._started(event)
             case Failed():
@@ -159,6 +178,17 @@ class RunPicture:
             case Ended(window_id=window_id):
                 self._set(state="stopped", window=window_id, in_flight=(), working=())
 
+    def _found(self, event: Found) -> None:
+        self._count(elements_found=event.blocks, items_found=event.items)
+        self._set(queued=by_unit((*self._now.queued.items(), *event.amounts.items())))
+        now = self.clock.now()
+        self._trend.add(now, self._left)
+        self._set(grows_since=self._trend.grows_since, inputs=self._active({event.operator}, now))
+
+    def _active(self, names: Container[str], at: datetime) -> tuple[InputActivity, ...]:
+        """The activity of the input operators, of which these had something for the run."""
+        return tuple(_at(each, at) if each.operator in names else each for each in self._now.inputs)
+
     def _started(self, event: Started) -> None:
         now = self.clock.now()
         window = RunningWindow(
@@ -169,7 +199,8 @@ class RunPicture:
             amounts=event.amounts,
         )
         if not self._now.in_flight:
-            self._pace.resume(now)
+            for pace in (self._pace, *self._paces.values()):
+                pace.resume(now)
         queued = {unit: max(0, held - event.amounts.get(unit, 0)) for unit, held in self._now.queued.items()}
         self._set(in_flight=(*self._others(event.window_id), window), queued=queued)
         self._estimate()
@@ -190,15 +221,34 @@ class RunPicture:
 
     def _estimate(self) -> None:
         """Estimate how long all pending work takes."""
-        now = self._now
-        done = sum(now.done.values()) if self._has_one_level else 0
-        left = self._pace.time_for(sum(now.to_do.values()) - done, self.clock.now())
+        left = self._pace.time_for(self._left, self.clock.now())
+        pending = [each for each in self._now.operators if each.pending]
+        operators = (
+            each.model_copy(update={"eta_seconds": self._time_left(each, left, len(pending))})
+            for each in self._now.operators
+        )
         self._set(
+            operators=tuple(operators),
             positions_per_second=self._pace.per_second,
             eta_seconds=left and left.seconds,
             eta_least_seconds=left and left.least,
             eta_most_seconds=left and left.most,
         )
+
+    @property
+    def _left(self) -> int:
+        """The positions that wait, or that windows in flight have not processed yet."""
+        done = sum(self._now.done.values()) if self._has_one_level else 0
+        return sum(self._now.to_do.values()) - done
+
+    def _time_left(self, operator: OperatorFigures, of_run: TimeLeft | None, readers: int) -> float | None:
+        """How long the pending work of an operator takes: as long as that of the run if no other one has any."""
+        if not operator.pending:
+            return None
+        left, waiting = of_run, sum(each.positions for each in operator.pending)
+        if readers > 1:
+            left = self._paces.setdefault(operator.name, Pace()).time_for(waiting, self.clock.now())
+        return left.seconds if left is not None else None
 
     def _failed(self, event: Failed) -> None:
         error = RunError(
@@ -240,18 +290,24 @@ class RunPicture:
             user_metrics={**self._now.user_metrics, **shown},
             left_out=self._with(self._now.left_out, "left out", event),
             read_again=self._with(self._now.read_again, "read again", event),
+            inputs=self._active(self._read_from(event), event.committed),
         )
+        self._estimate()
+
+    def _read_from(self, window: Measured) -> set[str]:
+        """The input operators of what a window read. Endless work is found once, and read for ever."""
+        reading = {name for name, partitions in window.operators.items() if any(each.positions for each in partitions)}
+        return {name for name, sinks in self._fed_by.items() if sinks & reading}
 
     def _after(self, window: Measured, now: OperatorFigures) -> OperatorFigures:
         """The figures of one operator after a window."""
         queues = [queue for queue in window.queues if queue.operator == now.name]
-        waiting = sum(queue.positions for queue in queues)
         changed: dict[str, Any] = {
             "pending": tuple(
                 PendingInput(port=queue.port, elements=queue.blocks, positions=queue.positions) for queue in queues
             )
         }
-        rate, count = now.positions_per_second, now.partitions
+        count = now.partitions
         if partitions := window.operators.get(now.name):
             millis = (window.committed - window.began).total_seconds() * 1000
             lately, count = self._lately.setdefault(now.name, Lately(window.began)), len(partitions)
@@ -260,34 +316,38 @@ class RunPicture:
             inputs = [port for stats in partitions for port in stats.input_ports]
             outputs = [port for stats in partitions for port in stats.output_ports]
             queued = {queue.port for queue in queues}
-            rate = lately.positions_per_second
+            positions, rejected = now.positions + sum(stats.positions for stats in partitions), lately.rejected_share
+            if queued:
+                self._paces.setdefault(now.name, Pace()).add(window.committed, positions)
+            busy = min(1.0, lately.busy_slots / count)
             changed |= {
                 "partitions": count,
                 "received": now.received + sum(port.tuple_count for port in inputs),
                 "sent": now.sent + sum(port.tuple_count for port in outputs),
+                "rejects_since": now.rejects_since or (window.committed if rejected else None),
+                "rejected_share": now.rejected_share if rejected is None else rejected,
                 "rejected_records": (*now.rejected_records, *_rejected(window, now.name))[-MOST_REJECTED:],
-                "positions": now.positions + sum(stats.positions for stats in partitions),
+                "positions": positions,
                 "unit": partitions[-1].unit,
                 "reads": partitions[-1].reads,
                 "received_per_second": lately.processed_per_second,
                 "sent_per_second": lately.emitted_per_second,
-                "positions_per_second": rate,
-                "busy": min(1.0, lately.busy_slots / count),
-                **self._divided(now.name, partitions, window),
+                "positions_per_second": lately.positions_per_second,
+                "busy": busy,
+                **self._divided(now.name, partitions, window, is_busy=busy >= LEAST_BUSY),
                 "elements_begun": now.elements_begun + sum(port.tuple_count for port in inputs if port.port in queued),
             }
-        changed |= {"wanted": self._decided.get(now.name, count), "eta_seconds": _eta(waiting, rate)}
-        return now.model_copy(update=changed)
+        return now.model_copy(update={**changed, "wanted": self._decided.get(now.name, count)})
 
-    def _divided(self, operator: str, partitions: Partitions, window: Measured) -> Mapping[str, Any]:
-        """How the work of an operator is divided among its partitions."""
+    def _divided(self, operator: str, partitions: Partitions, window: Measured, *, is_busy: bool) -> Mapping[str, Any]:
+        """How the work of an operator is divided among its partitions. Of one that hardly works, that is chance."""
         if len(partitions) == 1:
             self._balances.pop(operator, None)
             return {"skew": None, "by_partition": ()}
         balance = self._balances.setdefault(operator, Balance())
         balance.add(partitions, window.committed)
         shares = [PartitionShare(partition=number, busy=busy, taken=taken) for number, busy, taken in balance.shares()]
-        skew = shares[0].busy * len(shares)
+        skew = shares[0].busy * len(shares) if is_busy else 0.0
         return {"skew": skew or None, "by_partition": tuple(shares[:MOST_PARTITIONS]) if skew else ()}
 
     def _with(
@@ -300,9 +360,7 @@ class RunPicture:
             counting = {each.name: each.warning for each in self.counting.get(name, ()) if each.counted == counted}
             counts = {metric: values.get(metric, 0) for metric in counting}
             if counted == "left out":
-                partitions = window.operators.get(name, ())
-                ports = (port for stats in partitions for port in stats.output_ports if port.port == REJECTED)
-                counts[REJECTED] = sum(port.tuple_count for port in ports)
+                counts[REJECTED] = sum(map(rejected_by, window.operators.get(name, ())))
             for what, count in counts.items():
                 if count:
                     total = totals.setdefault(name, {})
@@ -350,8 +408,11 @@ def _within(window: RunningWindow, done: Mapping[str, int]) -> Mapping[str, int]
     return {unit: min(done.get(unit, window.done.get(unit, 0)), amount) for unit, amount in window.amounts.items()}
 
 
-def _eta(positions: int, rate: float) -> float | None:
-    return positions / rate if positions and rate > 0 else None
+def _at(activity: InputActivity, at: datetime) -> InputActivity:
+    """The activity of an input operator that had something for the run at a time."""
+    pause = (at - activity.at).total_seconds() if activity.at is not None else 0.0
+    longest = max(activity.longest_pause_seconds, pause)
+    return activity.model_copy(update={"at": at, "longest_pause_seconds": longest})
 
 
 def _under_way(now: OperatorFigures, window: Committed) -> OperatorFigures:

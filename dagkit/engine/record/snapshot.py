@@ -79,6 +79,16 @@ class PartitionShare(_Part):
     """Its share of the positions that they read, or of the items that they received, 0 to 1."""
 
 
+class InputActivity(_Part):
+    """When an input operator last had something for the run."""
+
+    operator: str
+    at: datetime | None = None
+    """When it found something, or a window read of what it had found; None if nothing came in this launch."""
+    longest_pause_seconds: float = 0.0
+    """The longest time between two such moments in this launch."""
+
+
 class OperatorFigures(_Part):
     """The figures of one operator. Rates are averages over the last ten seconds, totals those of this launch."""
 
@@ -89,6 +99,10 @@ class OperatorFigures(_Part):
     """The partitions of the last decision."""
     received: int = 0
     sent: int = 0
+    rejects_since: datetime | None = None
+    """When the first window that rejected something was committed."""
+    rejected_share: float = 0.0
+    """The share of what it received, or of what it sent if that is more, that it rejected lately, 0 to 1."""
     rejected_records: tuple[RejectedRecord, ...] = ()
     """What it rejected last, or some of it: at most ten records. `left_out` has the number of all."""
     positions: int = 0
@@ -195,6 +209,9 @@ class RunSnapshot(_Part):
     eta_least_seconds: float | None = None
     """The same at the fastest, and at the slowest, of three speeds: lately, usually, and of the whole launch."""
     eta_most_seconds: float | None = None
+    grows_since: datetime | None = None
+    """Since when more waits whenever an input has found something, now twice as much or more; None if it does not."""
+    inputs: tuple[InputActivity, ...] = ()
     visible_at: datetime | None = None
     """When the next incomplete output file becomes visible, if a limit of time applies to any."""
     waits_for: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.metrics import MetricsAggregator, aggregated
-from dagkit.api.operators import Operator
+from dagkit.api.operators import REJECTED, Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.stats import Capacity, OperatorStats, PortStats
 from dagkit.api.work import SplittableOperator, unit_of, work_port
@@ -76,6 +76,11 @@ def stats_of(
     )
 
 
+def rejected_by(stats: OperatorStats) -> int:
+    """How many items a partition rejected in a window."""
+    return sum(port.tuple_count for port in stats.output_ports if port.port == REJECTED)
+
+
 @dataclass(frozen=True, slots=True)
 class _Window:
     """The figures of one window that averages need."""
@@ -83,6 +88,7 @@ class _Window:
     ended: datetime
     taken: int
     sent: int
+    rejected: int
     cpu_nanos: int
     latency_millis: float
     positions: int
@@ -106,7 +112,10 @@ class Lately:
         taken = sum(port.tuple_count for port in stats.input_ports)
         sent = sum(port.tuple_count for port in stats.output_ports)
         busy = stats.busy_millis
-        self._windows.append(_Window(ended, taken, sent, stats.cpu_nanos, latency_millis, stats.positions, busy))
+        rejected = rejected_by(stats)
+        self._windows.append(
+            _Window(ended, taken, sent, rejected, stats.cpu_nanos, latency_millis, stats.positions, busy)
+        )
         while self._windows[0].ended <= ended - AVERAGED:
             self._windows.popleft()
 
@@ -117,6 +126,12 @@ class Lately:
     @property
     def emitted_per_second(self) -> float:
         return self._per_second(sum(window.sent for window in self._windows))
+
+    @property
+    def rejected_share(self) -> float | None:
+        """The share of what was received, or of what was sent if that is more, that was rejected; None of nothing."""
+        most = max(sum(window.taken for window in self._windows), sum(window.sent for window in self._windows))
+        return sum(window.rejected for window in self._windows) / most if most else None
 
     @property
     def positions_per_second(self) -> float:

@@ -250,6 +250,8 @@ class SeenRun:
 
 
 RUNNING = "running.json"
+_RESERVED = 32 * 1024
+"""The size of this object. A run that ends removes it, so that a full disk has room for how it ended."""
 
 
 class LaunchMarker:
@@ -264,7 +266,7 @@ class LaunchMarker:
     def begin(self) -> None:
         """Mark this launch."""
         try:
-            self._store.create(RUNNING, b"{}\n")
+            self._store.create(RUNNING, b"{}".ljust(_RESERVED) + b"\n")
         except KeyTaken:
             self.was_killed = True
         self._is_running = True

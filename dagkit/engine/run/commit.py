@@ -51,7 +51,7 @@ class Committer:
         """Return the answer of a window. Raise if it must run again; raise SequenceTaken if a driver has taken over."""
         try:
             answer = window.answer.result()
-            for part in reversed(list(self._parts)):
+            for part in reversed(self._parts):
                 answer = part.receive(window, answer)
         except Exception as error:
             self._run.journal.refuse_overtaken(error)

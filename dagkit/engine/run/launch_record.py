@@ -15,9 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from dagkit.compiler import Compilation
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.record.run_events import PlanDiffers
 from dagkit.engine.record.snapshot import bytes_of
 from dagkit.engine.record.status_file import refuse_second, stored_document
@@ -34,10 +33,8 @@ LAUNCHED = "launched.json"
 _logger = logging.getLogger(__name__)
 
 
-class LaunchRecord(BaseModel):
+class LaunchRecord(StoredValue):
     """One launch."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["dagkit.launched/1"] = "dagkit.launched/1"
     at: datetime

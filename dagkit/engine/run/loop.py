@@ -164,7 +164,7 @@ class Loop:
 
     def _begin(self) -> None:
         run = self.run_state
-        for part in reversed(list(self.parts)):
+        for part in reversed(self.parts):
             part.begin()
         is_promised = run.in_flight.promised is not None
         waiting = self.parts.waiting(run.checkpoint.queue)

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.errors import RunFailure, printable
 from dagkit.ground.urls import is_url, local_path, shown
 
@@ -27,10 +26,8 @@ def restart_refused(problem: str, remedy: str) -> RunFailure:
     return RunFailure(problem, remedy, code="restart-refused")
 
 
-class RestartMark(BaseModel):
+class RestartMark(StoredValue):
     """The steps of a restart that follow the making of its folder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kept: str
     """The new name of the folder of the earlier run."""

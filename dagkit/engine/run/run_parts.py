@@ -1,6 +1,6 @@
 """The list of the parts of a run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from dagkit.engine.parts.accounts import Accounts
 from dagkit.engine.parts.awaited_servers import AwaitedServers
@@ -29,35 +29,33 @@ class RunParts:
         self.operators = OperatorState(run)
         self.queue = PendingWork(run)
         self.inputs = DriverInputs(run, self.queue)
-        self.taps = Taps(run, inbox, self.inputs)
-        self.changes = Reconfiguration(run, inbox, self.taps, self.inputs, queue=self.queue, operators=self.operators)
-        self.aside = Aside(run, self.queue, self.changes)
-        self.servers = AwaitedServers(run)
-        self.search = RecordSearch(run, self.queue, self.aside)
-        self.requests = WorkRequests(run, self.queue, self.changes, self.aside, self.search)
-        self.outputs = Outputs(run, self.aside)
-        self.accounts = Accounts(self.aside)
-        self.watermarks = Watermarks(run, self.inputs, self.queue, self.operators)
-        self.publishing = Publishing(run, self.inputs, self.queue, self.outputs)
-
-    def __iter__(self) -> Iterator[RunPart]:
-        """The parts in the order in which a step calls them."""
-        in_order = (
-            self.taps,  # shows what inputs give to the window, before they give it
+        taps = Taps(run, inbox, self.inputs)
+        self.changes = Reconfiguration(run, inbox, taps, self.inputs, queue=self.queue, operators=self.operators)
+        aside = Aside(run, self.queue, self.changes)
+        self.search = RecordSearch(run, self.queue, aside)
+        self.outputs = Outputs(run, aside)
+        self._in_order: Sequence[RunPart] = (
+            taps,  # shows what inputs give to the window, before they give it
             self.inputs,
-            self.requests,  # on work that waits, before it is allocated
-            self.servers,  # a window that waits for one is no failure to search for
+            WorkRequests(run, self.queue, self.changes, aside, self.search),  # on what waits, before it is allocated
+            AwaitedServers(run),  # a window that waits for one is no failure to search for
             self.search,
             self.queue,
-            self.aside,
+            aside,
             self.operators,
             self.outputs,
-            self.accounts,
-            self.watermarks,
+            Accounts(aside),
+            Watermarks(run, self.inputs, self.queue, self.operators),
             self.changes,
-            self.publishing,  # observers learn what the other parts have done
+            Publishing(run, self.inputs, self.queue, self.outputs),  # observers learn what the other parts have done
         )
-        return iter(in_order)
+        """The parts in the order in which a step calls them."""
+
+    def __iter__(self) -> Iterator[RunPart]:
+        return iter(self._in_order)
+
+    def __reversed__(self) -> Iterator[RunPart]:
+        return reversed(self._in_order)
 
     @property
     def pending(self) -> Iterator[tuple[str, int]]:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Decided, Decision
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import Number, PromisedItem, WorkItem
 from dagkit.engine.work.queue import WorkQueue
@@ -17,10 +18,8 @@ from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.coverage import Bounds, surplus
 
 
-class WorkAside(BaseModel):
+class WorkAside(StoredValue):
     """Work that was set aside because it could not be processed. It can be retried, or given up."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     item: WorkItem
     reason: str
@@ -94,10 +93,8 @@ MOST_PIECES = 64
 _Covered = dict[tuple[Address, Number], list[Bounds]]
 
 
-class Search(BaseModel):
+class Search(StoredValue):
     """Pending work in which a record ends its worker."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     suspects: Mapping[Address, tuple[PromisedItem, ...]]
     """The work, by the input that it is for."""

@@ -81,6 +81,10 @@ class Elements:
     def _written(self) -> JsonCodec:
         return JsonCodec(self.into, self.payload)
 
+    def code(self) -> code_of:
+        """Enter the code of the operator."""
+        return code_of(self.into.operator)
+
     @classmethod
     def of(cls, program: Program) -> dict[Address, "Elements"]:
         """The elements of all splittable operators on the driver, by input."""
@@ -104,10 +108,10 @@ class Elements:
         the watermark when it was found; what the operator knows of the element itself precedes it.
         """
         if self._knows_earliest:
-            with code_of(self.into.operator):
+            with self.code():
                 known = self.operator.earliest(element)
                 not_before = not_before if known is None else aware(known)
-        with code_of(self.into.operator):
+        with self.code():
             whole = self._whole(element)
         written = self._written.of(element) if written is None else written
         if source is None:
@@ -149,7 +153,7 @@ class Elements:
         return UnsplittableRestrictionTracker(tracker) if item.restriction is not None and item.length == 1 else tracker
 
     def _tracker(self, element: Any, restriction: Any) -> RestrictionTracker[Any, Any]:
-        with code_of(self.into.operator):
+        with self.code():
             tracker = self.operator.tracker(element, restriction)
         if not isinstance(tracker, RestrictionTracker):
             raise self.restrictions.no_tracker(element, tracker)
@@ -200,7 +204,7 @@ class Elements:
     def truncated(self, item: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """Return the part that is still done when the application drains, and the part left to a later launch."""
         element, whole = self.back(item), self.restriction(item)
-        with code_of(self.into.operator):
+        with self.code():
             kept = self.operator.truncate(element, whole)
         if kept is None:
             return None, item
@@ -222,7 +226,7 @@ class Elements:
         if item.restriction is not None:
             return self._cut_at(item, element, tracker, (position - item.start) / (item.end - item.start))
         # the share counts from the offset before the first one: that is where a tracker without a claim stands
-        with code_of(self.into.operator):
+        with self.code():
             split = split_near(tracker, position, (position - item.start + 1) / (item.end - item.start + 1))
         return None if split is None else self._checked(element, split.primary, "tracker").stop
 
@@ -231,7 +235,7 @@ class Elements:
     ) -> Pieces | None:
         if item.length < 2 * KEPT_SHARES:
             return None
-        with code_of(self.into.operator):
+        with self.code():
             split = tracker.try_split(share)
         if split is None:
             return None
@@ -254,7 +258,7 @@ class Elements:
     def _whole(self, element: Any) -> Any:
         if is_sourced(element):
             return OffsetRange(element.start, element.end)
-        with code_of(self.into.operator):
+        with self.code():
             whole = self.operator.initial_restriction(element)
         return self._checked(element, whole, "initial_restriction")
 

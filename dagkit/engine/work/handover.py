@@ -71,42 +71,31 @@ class Giver(Protocol):
         """The present progress."""
 
 
-class BoardLink(Protocol):
-    """The connection of one slot and input to the board. If it is cut, the slot works as without a board."""
+class BoardLink:
+    """The link of one slot and input to the board. This one has no board, and `SlotLink` works so once it is cut."""
 
-    @property
-    def hands_over(self) -> bool:
-        """Whether the slot may get work and give it away; otherwise it only reports its progress."""
+    hands_over = False
+    """Whether the slot may get work and give it away; otherwise it only reports its progress."""
 
     @property
     def is_up(self) -> bool:
         """Whether the slot reaches the board, and hands over."""
+        return False
+
+    @property
+    def idle_millis(self) -> float:
+        """How long the slot has waited for work of others. Called also from a handler of signals."""
+        return 0.0
 
     def open(self, giver: Giver) -> None:
         """Announce that the slot begins its work."""
 
-    def more(self, until: Callable[[], bool]) -> Handover | None:
-        """Wait until the slot gets work of another one. Return None if it gets none, or once `until` is true."""
-
-    def close(self) -> None:
-        """Announce that the slot has ended its work."""
-
-
-class NoBoard:
-    """The link of a slot without a board."""
-
-    hands_over: Final = False
-    is_up: Final = False
-
-    def open(self, giver: Giver) -> None:
-        """Do nothing."""
-
     def more(self, until: Callable[[], bool]) -> Handover | None:  # noqa: ARG002 - it does not wait
-        """Return None: there is no other work."""
+        """Wait until the slot gets work of another one. Return None if it gets none, or once `until` is true."""
         return None
 
     def close(self) -> None:
-        """Do nothing."""
+        """Announce that the slot has ended its work."""
 
 
 LONGEST_LINE: Final = 16 << 20

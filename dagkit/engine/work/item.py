@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Split
+from dagkit.engine.program.stored_value import StoredValue
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OFFSET_UNKNOWN
 
 Number = tuple[int, ...]
@@ -258,10 +259,8 @@ def parted(
     return outside, inside
 
 
-class WindowPromise(BaseModel):
+class WindowPromise(StoredValue):
     """A planned window, as the ledger keeps it until the window is committed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     deal: Mapping[Address, tuple[tuple[PromisedItem, ...], ...]]
     """The work of each slot, by the input that it goes into."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -19,6 +19,7 @@ from dagkit.api.tagged import Unwritable, tagged, untagged
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.entrances import code_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault, RestrictionTracker
 from dagkit.ranges.progress import SHARES
@@ -32,28 +33,6 @@ WRITABLE = (
     "set restriction_type to the type of what is returned, one that is written as JSON and reads back equal: a "
     "dataclass, a pydantic model, lists or tuples of such values"
 )
-
-
-class Kept(Protocol):
-    """A part of the work on an element, as it waits."""
-
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
-
-    @property
-    def restriction(self) -> JsonValue: ...
-
-    @property
-    def element_id(self) -> int | None: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def has_end(self) -> bool: ...
 
 
 class Restrictions:
@@ -90,17 +69,17 @@ class Restrictions:
         problem = f"{given!r:.80}, which is no RestrictionTracker"
         return self._invalid(element, "tracker", problem, "return a RestrictionTracker from `tracker`")
 
-    def of(self, each: Kept) -> Any:
+    def of(self, item: WorkItem) -> Any:
         """What a part of the work is restricted to."""
-        if each.restriction is None:
-            if self._declared is not OffsetRange and each.element_id is None:
-                raise self._unreadable(each, f"it is a range of offsets, and no {spelled(self._declared)}")
-            return OffsetRange(each.start, each.end)
+        if item.restriction is None:
+            if self._declared is not OffsetRange and item.element_id is None:
+                raise self._unreadable(item, f"it is a range of offsets, and no {spelled(self._declared)}")
+            return OffsetRange(item.start, item.end)
         form = ByteKeys() if self._declared is OffsetRange else self._own
         try:
-            return form.load(copied(each.restriction))
+            return form.load(copied(item.restriction))
         except (ValueError, TypeError, KeyError, RangeFault) as error:
-            raise self._unreadable(each, str(error)) from error
+            raise self._unreadable(item, str(error)) from error
 
     def size(self, element: Any, restriction: Any) -> float:
         """How much work it is, as its operator counts; of work without an end, 0."""
@@ -152,12 +131,12 @@ class Restrictions:
             code="restriction-invalid",
         )
 
-    def _unreadable(self, each: Kept, reason: str) -> RunFailure:
+    def _unreadable(self, item: WorkItem, reason: str) -> RunFailure:
         operator = self.into.operator
         return RunFailure(
-            f"{operator}: work on {each.name:.80} waits, written by another version of its restriction: {reason}",
+            f"{operator}: work on {item.name:.80} waits, written by another version of its restriction: {reason}",
             "let its type read what was kept, or launch as it was before until that work is done",
-            Scene(operator=operator, source=each.name),
+            Scene(operator=operator, source=item.name),
             code="restriction-unreadable",
         )
 
@@ -189,11 +168,11 @@ def intervals(sizes: Sequence[float], *, last_ends: bool) -> Iterator[tuple[int,
     yield from pairwise(reached)
 
 
-def divided_at(each: Kept, primary: float, residual: float, *, least: int) -> int:
+def divided_at(item: WorkItem, primary: float, residual: float, *, least: int) -> int:
     """Where the shares of work are divided whose parts are of these sizes; the first has so many shares at least.
 
     The rest keeps KEPT_SHARES while there are more; so the last of them are given out one by one.
     """
-    length = each.end - each.start
-    share = primary / (primary + residual) if primary + residual and each.has_end else 0.0
-    return each.start + min(max(least, int(length * share)), max(1, length - KEPT_SHARES))
+    length = item.end - item.start
+    share = primary / (primary + residual) if primary + residual and item.has_end else 0.0
+    return item.start + min(max(least, int(length * share)), max(1, length - KEPT_SHARES))

@@ -1,8 +1,8 @@
-"""The properties of a program that the loop needs, computed at its start and again after each change. Pure."""
+"""The properties of a program that the loop needs, each computed once. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import TypeVar
 
 from dagkit.api.attributes import Attribute, DagContext, OnPoison
@@ -18,74 +18,102 @@ from dagkit.engine.work.split import CutNear
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
 class ProgramSummary:
     """The properties of a program that hold for all its windows."""
 
-    addresses: Mapping[Address, Target]
-    """The target of every wire, by its name in a checkpoint."""
-    slots: Mapping[Address, int]
-    """The number of slots that read from each queue."""
-    elements: Mapping[Address, Elements]
-    """The work and the JSON form of the elements in each queue."""
-    near: Mapping[Address, CutNear]
-    """Where pending work may be cut so that several slots can share it."""
-    counts: frozenset[int]
-    """The lengths of all application windows, in streaming windows."""
-    overlaps: bool
-    """Whether no window depends on the previous one, so that two may be in flight."""
-    writes: bool
-    """Whether any operator stages files, or entries for an external system."""
-    delivers: bool
-    """Whether any operator stages entries for an external system, which the driver delivers after the commit."""
-    drains: bool
-    """Whether any operator overrides `drained`."""
-    millis: int
-    """The length of a streaming window."""
-    sets_aside: bool
-    """Whether a record that ends its worker is set aside; otherwise the application stops."""
-    timeout_millis: int | None
-    """After how long without progress a worker is ended."""
-    finds: bool
-    """Whether an operator on the workers finds work for another one."""
-    hands_over: bool
-    """Whether slots may hand work over while a window runs."""
-    rejecting: tuple[Port, ...]
-    """The outputs for rejected records that lead somewhere."""
-    heartbeat: timedelta
-    """How often listeners get statistics while the loop is idle."""
+    def __init__(self, program: Program) -> None:
+        self._program = program
 
-    @classmethod
-    def of(cls, program: Program) -> "ProgramSummary":
-        workers = [type(program.operators[name][0]) for name in program.stage_of]
-        counts = frozenset(count for name, count in program.windows.items() if name in program.stage_of)
-        keeps = any(declared_state(item) or issubclass(item, DelayOperator) for item in workers)
-        elements = Elements.of(program)
-        return cls(
-            addresses={target.address: target for target in program.targets.values()},
-            slots=program.queued_slots,
-            elements=elements,
-            near={into: item.cut_near for into, item in elements.items() if not in_one(program, into)},
-            counts=counts,
-            overlaps=not keeps and counts <= {1} and not program.sliders,
-            writes=any(_stages(type(operators[0])) for operators in program.operators.values()),
-            delivers=any(external_outputs(item) for item in workers),
-            drains=any(item.drained is not Operator.drained for item in workers),
-            millis=of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
-            sets_aside=of_application(program, DagContext.ON_POISON) is OnPoison.SET_ASIDE,
-            timeout_millis=of_application(program, DagContext.RECORD_TIMEOUT_MILLIS),
-            finds=any(
-                target.queued for stage in program.stages for targets in stage.targets.values() for target in targets
-            ),
-            hands_over=of_application(program, DagContext.HAND_OVER_WORK),
-            rejecting=tuple(sorted(port for port in _led(program) if port[1] == REJECTED)),
-            heartbeat=timedelta(milliseconds=of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
+    @cached_property
+    def addresses(self) -> Mapping[Address, Target]:
+        """The target of every wire, by its name in a checkpoint."""
+        return {target.address: target for target in self._program.targets.values()}
+
+    @cached_property
+    def slots(self) -> Mapping[Address, int]:
+        """The number of slots that read from each queue."""
+        return self._program.queued_slots
+
+    @cached_property
+    def elements(self) -> Mapping[Address, Elements]:
+        """The work and the JSON form of the elements in each queue."""
+        return Elements.of(self._program)
+
+    @cached_property
+    def near(self) -> Mapping[Address, CutNear]:
+        """Where pending work may be cut so that several slots can share it."""
+        return {into: one.cut_near for into, one in self.elements.items() if not in_one(self._program, into)}
+
+    @cached_property
+    def counts(self) -> frozenset[int]:
+        """The lengths of all application windows, in streaming windows."""
+        program = self._program
+        return frozenset(count for name, count in program.windows.items() if name in program.stage_of)
+
+    @cached_property
+    def overlaps(self) -> bool:
+        """Whether no window depends on the previous one, so that two may be in flight."""
+        keeps = any(declared_state(worker) or issubclass(worker, DelayOperator) for worker in self._workers)
+        return not keeps and self.counts <= {1} and not self._program.sliders
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether any operator stages files, or entries for an external system."""
+        classes = (type(operators[0]) for operators in self._program.operators.values())
+        return any(output_files(one) or external_outputs(one) for one in classes)
+
+    @cached_property
+    def delivers(self) -> bool:
+        """Whether any operator stages entries for an external system, which the driver delivers after the commit."""
+        return any(map(external_outputs, self._workers))
+
+    @cached_property
+    def drains(self) -> bool:
+        """Whether any operator overrides `drained`."""
+        return any(worker.drained is not Operator.drained for worker in self._workers)
+
+    @cached_property
+    def millis(self) -> int:
+        """The length of a streaming window."""
+        return of_application(self._program, DagContext.STREAMING_WINDOW_SIZE_MILLIS)
+
+    @cached_property
+    def sets_aside(self) -> bool:
+        """Whether a record that ends its worker is set aside; otherwise the application stops."""
+        return of_application(self._program, DagContext.ON_POISON) is OnPoison.SET_ASIDE
+
+    @cached_property
+    def timeout_millis(self) -> int | None:
+        """After how long without progress a worker is ended."""
+        return of_application(self._program, DagContext.RECORD_TIMEOUT_MILLIS)
+
+    @cached_property
+    def finds(self) -> bool:
+        """Whether an operator on the workers finds work for another one."""
+        return any(
+            target.queued for stage in self._program.stages for ends in stage.targets.values() for target in ends
         )
 
+    @cached_property
+    def hands_over(self) -> bool:
+        """Whether slots may hand work over while a window runs."""
+        return of_application(self._program, DagContext.HAND_OVER_WORK)
 
-def _led(program: Program) -> set[Port]:
-    """The outputs that lead somewhere."""
-    return {port for stage in program.stages for port in (*stage.links, *stage.targets)}
+    @cached_property
+    def rejecting(self) -> tuple[Port, ...]:
+        """The outputs for rejected records that lead somewhere."""
+        connected = {port for stage in self._program.stages for port in (*stage.links, *stage.targets)}
+        return tuple(sorted(port for port in connected if port[1] == REJECTED))
+
+    @cached_property
+    def heartbeat(self) -> timedelta:
+        """How often listeners get statistics while the loop is idle."""
+        return timedelta(milliseconds=of_application(self._program, DagContext.HEARTBEAT_INTERVAL_MILLIS))
+
+    @property
+    def _workers(self) -> list[type[Operator]]:
+        """The classes of the operators on the workers."""
+        return [type(self._program.operators[name][0]) for name in self._program.stage_of]
 
 
 def in_one(program: Program, into: Address) -> bool:
@@ -105,12 +133,8 @@ def in_one(program: Program, into: Address) -> bool:
     return any(item.of_blocks for item in declared)
 
 
-def _stages(operator: type) -> bool:
-    return bool(output_files(operator) or external_outputs(operator))
-
-
 def of_application(program: Program, attribute: Attribute[T]) -> T:
     """The value of an attribute of the application."""
-    values = next(iter(program.attributes.values()), {})
-    found: T = values.get(attribute.qualified, attribute.default)
+    context = next(iter(program.contexts.values()), None)
+    found: T = attribute.default if context is None else context.value(attribute)
     return found

@@ -8,32 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from dagkit.engine.work.handover import LEAST_HANDED_MILLIS, Handover, Standing
+from dagkit.engine.work.handover import LEAST_HANDED_MILLIS, Asked, Dismissed, Handed, Handover, Standing, ToSlot
 
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask a busy slot for half of its work."""
-
-    slot: int
-
-
-@dataclass(frozen=True, slots=True)
-class Hand:
-    """Pass work to an idle slot."""
-
-    slot: int
-    handover: Handover
-
-
-@dataclass(frozen=True, slots=True)
-class Dismiss:
-    """Let an idle slot end."""
-
-    slot: int
-
-
-Move = Ask | Hand | Dismiss
+Move = tuple[int, ToSlot]
+"""A slot, and what the driver sends to it."""
 
 
 @dataclass
@@ -110,19 +88,19 @@ class Board:
         while self._idle and self._offered:
             slot = self._idle.pop(0)
             self.busy[slot] = Standing()
-            yield Hand(slot, self._offered.popleft())
+            yield slot, Handed(self._offered.popleft())
         has_all_begun = len(self.begun) == self.slots
         if (not has_all_begun and self._waited >= self.patience) or (has_all_begun and not (self.busy or self._asked)):
             yield from self._dismissed()
         while len(self._asked) < len(self._idle) and (busiest := self._busiest()) is not None:
             self._asked.add(busiest)
-            yield Ask(busiest)
+            yield busiest, Asked()
         if not self._asked and self.others_wait():
             yield from self._dismissed()
 
     def _dismissed(self) -> Iterator[Move]:
         while self._idle:
-            yield Dismiss(self._idle.pop(0))
+            yield self._idle.pop(0), Dismissed()
 
     def _busiest(self) -> int | None:
         """The slot with the most remaining work, if dividing that may be worth it."""

@@ -14,11 +14,8 @@ from typing import Final
 from dagkit.engine.program.address import Address
 from dagkit.engine.work.handover import (
     LONGEST_LINE,
-    Asked,
     BoardPlace,
-    Dismissed,
     Given,
-    Handed,
     Hello,
     Idle,
     Message,
@@ -29,7 +26,7 @@ from dagkit.engine.work.handover import (
     line_of,
     message_in,
 )
-from dagkit.engine.worker.board import Ask, Board, Hand, Move
+from dagkit.engine.worker.board import Board, Move
 from dagkit.ground.clock import patient
 
 LONGEST_HELLO: Final = 4096
@@ -168,29 +165,19 @@ class BoardServer:
     def _send(self, window: _Window, into: Address, moves: list[Move]) -> None:
         """Send messages. If a slot does not accept one, its connection is cut, and its thread ends it on the board.
 
-        Messages to a slot may overtake each other: it answers an Ask that comes late as any other.
+        Messages to a slot may overtake each other: it answers an Asked that comes late as any other.
         """
-        for move in moves:
-            line = window.connections[into, move.slot]
+        for slot, message in moves:
+            line = window.connections[into, slot]
             try:
                 with line.sending:
-                    self.deliver(line.connection, _message(move))
+                    self.deliver(line.connection, message)
             except OSError:
                 _shut(line.connection)
 
     def deliver(self, connection: socket.socket, message: ToSlot) -> None:
         """Send one message to a slot. Raise OSError if it does not accept it."""
         connection.sendall(line_of(message))
-
-
-def _message(move: Move) -> ToSlot:
-    match move:
-        case Ask():
-            return Asked()
-        case Hand(_, handover):
-            return Handed(handover)
-        case _:
-            return Dismissed()
 
 
 def _shut(connection: socket.socket) -> None:

@@ -14,7 +14,7 @@ from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.entrances import code_of, failing_among, find_record, found_by_sender, made_by, sliced
 from dagkit.engine.program.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.handover import BoardLink, NoBoard
+from dagkit.engine.work.handover import BoardLink
 from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask, WorkDone
@@ -35,8 +35,6 @@ class Current:
     """The element, for failure messages; None between two items."""
     item: WorkItem | None = None
     """The item of the element, or of the last one."""
-    order: int = 0
-    """Where the element starts, if it belongs to a block: its output belongs there in the block's files."""
     rows: int = 0
     """How many items were sent for the element."""
     offset: int | None = None
@@ -62,7 +60,7 @@ class Reading:
         self.elements = elements
         self.done = WorkDone()
         self.now = Current()
-        self.in_hand = WorkInHand(elements, slot, self.done, link=link or NoBoard())
+        self.in_hand = WorkInHand(elements, slot, self.done, link=link or BoardLink())
         self._given = [each for each in given if each.into == elements.into]
         self._arrived: list[Any] = []
         """The elements that other operators of this slot sent."""
@@ -149,12 +147,11 @@ class Reading:
 
     def _work_on(self, each: WorkItem) -> Iterator[None]:
         element, done = self.elements.back(each), self.done
-        with code_of(self.elements.into.operator):
+        with self.elements.code():
             times = self.operator.watermark(element, each.reached)
         staging = self._staging if each.element_id is not None else None
-        self.now.order = 0 if each.element_id is None else each.start
         if staging is not None:
-            staging.order = self.now.order
+            staging.order = each.start
         began = time.monotonic()
         each, rest, deferred, skipped = yield from self._processed(each, element)
         self._flush()
@@ -164,7 +161,6 @@ class Reading:
             assert each.element_id is not None, "only what is a stretch of a source is staged by where it starts"
             staging.close_element(each.element_id)
             staging.order = 0
-        self.now.order = 0
         reached = None if times is None else _reached(times)
         stop = each.end if rest is None else rest.start
         self.in_hand.recorder.do(each, stop, self.now.rows, self.operator, skipped)
@@ -245,7 +241,7 @@ class Reading:
         ):
             return None
         self.in_hand.begin(each, self.now.element, None)
-        with code_of(self.elements.into.operator):
+        with self.elements.code():
             return self.operator.process_whole(self.now.element)
 
     def _check_done(self, tracker: RestrictionTracker[Any, Any]) -> None:

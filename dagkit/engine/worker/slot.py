@@ -323,7 +323,8 @@ class SlotRun:
         failed = failure_of(
             error, name, self.task.window_id, self.slot, spot=self._spot(), instance=instance, aside=aside
         )
-        if failed.failure.record and not failed.failure.place and self.program.reads:
+        failure = failed.failure
+        if failure.record and not failure.spot.place and self.program.reads:
             failed.help += "; `dagkit launch --reference` names the file and the byte where such a record was read"
         return failed
 

@@ -3,6 +3,7 @@
 import logging
 import select
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Condition, Thread
@@ -12,6 +13,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.work.handover import (
     LONGEST_LINE,
     Asked,
+    BoardLink,
     BoardPlace,
     FromSlot,
     Given,
@@ -41,7 +43,7 @@ _LOOKS_SECONDS: Final = 0.05
 _logger = logging.getLogger(__name__)
 
 
-class SlotLink:
+class SlotLink(BoardLink):
     """The connection of one slot and input."""
 
     def __init__(self, place: BoardPlace, into: Address, slot: int, *, hands_over: bool = True) -> None:
@@ -53,6 +55,10 @@ class SlotLink:
         self._giver: Giver | None = None
         self._socket: socket.socket | None = None
         self._is_idle = False
+        self._idle_millis = 0.0
+        """The time of all waits that have ended."""
+        self._idle_since: float | None = None
+        """When the present wait began."""
         self._taken: Handover | None = None
         self._is_cut = False
 
@@ -65,7 +71,19 @@ class SlotLink:
         self._giver = giver
         Thread(target=self._serve, args=(giver,), name="board", daemon=True).start()
 
+    @property
+    def idle_millis(self) -> float:
+        since = self._idle_since
+        return self._idle_millis + (0.0 if since is None else (time.monotonic() - since) * 1000)
+
     def more(self, until: Callable[[], bool]) -> Handover | None:
+        self._idle_since = time.monotonic()
+        try:
+            return self._awaited(until)
+        finally:
+            self._idle_millis, self._idle_since = self.idle_millis, None
+
+    def _awaited(self, until: Callable[[], bool]) -> Handover | None:
         with self._changed:
             if self._is_cut or not self.hands_over:
                 return None

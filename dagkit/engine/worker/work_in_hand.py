@@ -34,8 +34,6 @@ class WorkInHand:
         self.recorder = Recorder(reads=elements.operator.reads_positions)
         self.deadline = Deadline(None)
         """Its lock guards everything here. Each operator of a slot gets the whole time of the window."""
-        self._idle_millis = 0.0
-        self._idle_since: float | None = None
         self._elements = elements
         self._slot = slot
         self._done = done
@@ -73,9 +71,7 @@ class WorkInHand:
                 return self._popped()
             if is_over:
                 return None
-        self._idle_since = time.monotonic()
         handover = self._link.more(lambda: self.deadline.is_over)
-        self._idle_millis, self._idle_since = self.idle_millis, None
         if handover is None:
             return None
         with self.deadline.lock:
@@ -86,8 +82,7 @@ class WorkInHand:
     @property
     def idle_millis(self) -> float:
         """How long it has waited for work of other slots."""
-        since = self._idle_since
-        return self._idle_millis + (0.0 if since is None else (time.monotonic() - since) * 1000)
+        return self._link.idle_millis
 
     @property
     def waiting(self) -> int:

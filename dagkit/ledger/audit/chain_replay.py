@@ -39,7 +39,8 @@ class ReplayWitness:
 
     def input_block(self, dataset_id: str, block_hash: str) -> InputBlock | None:
         chain, number = self._chain(dataset_id), self.numbers.get(dataset_id)
-        if chain is None or chain.standing.head is None or number is None or number > chain.standing.head.seq:
+        head = None if chain is None else chain.standing.head
+        if chain is None or head is None or number is None or number > head.seq:
             return None
         try:
             found = chain.block(number)

@@ -83,7 +83,8 @@ def _aged(ledger: Ledger, found: Iterable[Swept], now: datetime, grace: timedelt
 def _orphans(ledger: Ledger, chain: Chain) -> Iterator[Swept]:
     folder = folder_of(chain.name)
     yield from _contents(chain)
-    kept = "start.json" if chain.standing.data_at is None else f"{chain.standing.data_at.seq:020d}.json"
+    last = chain.standing.data_at
+    kept = "start.json" if last is None else f"{last.seq:020d}.json"
     for promise in ledger.store.names(f"{folder}/planned"):
         if promise != kept:
             yield Swept(chain.name, "promise", f"{folder}/planned/{promise}")
@@ -125,15 +126,15 @@ class _News:
     """The contents named by blocks that a running driver appended after the chain was opened."""
 
     def __init__(self, chain: Chain) -> None:
-        self._chain = chain
+        self._log, self._objects = chain.log, chain.objects
         self._next = chain.head.seq + 1
         self._keys: set[str] = set()
 
     def named(self) -> set[str]:
         """Read a copy of the chain: a driver that lost the chain to another must not be allowed to append again."""
-        while self._chain.log.has(self._next):
-            for shelf, name in _named(self._chain.log.record(self._next)):
-                self._keys.add(self._chain.objects.key(shelf, name))
+        while self._log.has(self._next):
+            for shelf, name in _named(self._log.record(self._next)):
+                self._keys.add(self._objects.key(shelf, name))
             self._next += 1
         return self._keys
 

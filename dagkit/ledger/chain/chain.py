@@ -15,7 +15,7 @@ from dagkit.ledger.chain.contents import Objects, is_small
 from dagkit.ledger.chain.log import HEADS, Found, Hint, Log
 from dagkit.ledger.chain.transaction import Transaction, prepare
 from dagkit.ledger.chain.witness import InputChain, InputChains, StoredWitness
-from dagkit.ledger.format.block import MetadataBlock, Pointer, Record, seal
+from dagkit.ledger.format.block import Dataset, MetadataBlock, Pointer, Record, seal
 from dagkit.ledger.format.events import AddData, DatasetKind, Event, ExecuteTransform, Seed
 from dagkit.ledger.format.faults import (
     BlockRefused,
@@ -153,14 +153,17 @@ class Chain:
         return self.standing.head
 
     @property
-    def dataset_id(self) -> str:
+    def dataset(self) -> Dataset:
         assert self.standing.dataset is not None, "an open chain has a Seed"
-        return self.standing.dataset.id
+        return self.standing.dataset
+
+    @property
+    def dataset_id(self) -> str:
+        return self.dataset.id
 
     @property
     def kind(self) -> DatasetKind:
-        assert self.standing.dataset is not None, "an open chain has a Seed"
-        return self.standing.dataset.kind
+        return self.dataset.kind
 
     @property
     def as_input(self) -> InputChain:

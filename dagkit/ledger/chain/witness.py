@@ -76,16 +76,17 @@ class StoredWitness:
 
     def input_block(self, dataset_id: str, block_hash: str) -> InputBlock | None:
         chain = self.chains(dataset_id)
-        if chain is None or chain.standing.head is None:
+        head = None if chain is None else chain.standing.head
+        if chain is None or head is None:
             return None
         last = chain.last
         if last is not None and last.hash == block_hash:
             return last
         number = self.numbers.get(block_hash)
-        if number is not None and number <= chain.standing.head.seq:
+        if number is not None and number <= head.seq:
             found = chain.block(number)
             return found if found.hash == block_hash else None
-        return self._in_backlog(chain, dataset_id, block_hash)
+        return self._in_backlog(chain, head.seq, dataset_id, block_hash)
 
     def number_of(self, given: ExecuteTransformInput) -> int | None:
         """The number of the last consumed block of an input."""
@@ -93,12 +94,11 @@ class StoredWitness:
         found = self.input_block(given.dataset_id, given.new_block_hash)
         return None if found is None else found.seq
 
-    def _in_backlog(self, chain: InputChain, dataset_id: str, block_hash: str) -> InputBlock | None:
+    def _in_backlog(self, chain: InputChain, newest: int, dataset_id: str, block_hash: str) -> InputBlock | None:
         """Search the blocks not yet consumed, newest first; for a block of unknown number."""
-        assert chain.standing.head is not None, "an empty chain was answered before"
         last = self.standing.consumed.get(dataset_id)
         floor = last.seq if last is not None and last.seq is not None else 0
-        for seq in range(chain.standing.head.seq, floor - 1, -1):
+        for seq in range(newest, floor - 1, -1):
             found = chain.block(seq)
             if found.hash == block_hash:
                 return found

@@ -41,6 +41,16 @@ class DataSlice(Wire):
     offset_interval: OffsetInterval
     size: Annotated[int, Field(ge=0)]
 
+    @property
+    def first(self) -> int:
+        """The offset of the first record."""
+        return self.offset_interval.start
+
+    @property
+    def last(self) -> int:
+        """The offset of the last record."""
+        return self.offset_interval.end
+
 
 class Checkpoint(Wire):
     """The state after one event."""
@@ -150,7 +160,7 @@ class AddData(Wire):
 
     @property
     def last_offset(self) -> int | None:
-        return self.prev_offset if self.new_data is None else self.new_data.offset_interval.end
+        return self.prev_offset if self.new_data is None else self.new_data.last
 
 
 class ExecuteTransform(Wire):
@@ -166,7 +176,7 @@ class ExecuteTransform(Wire):
 
     @property
     def last_offset(self) -> int | None:
-        return self.prev_offset if self.new_data is None else self.new_data.offset_interval.end
+        return self.prev_offset if self.new_data is None else self.new_data.last
 
 
 DataEvent = AddData | ExecuteTransform

@@ -34,11 +34,11 @@ def data_follow_a_schema(at: Proposal) -> Iterator[Fault]:
 def intervals_run_forward(at: Proposal) -> Iterator[Fault]:
     """A slice has at least one record."""
     data = _data(at).new_data
-    if data and data.offset_interval.end < data.offset_interval.start:
+    if data and data.last < data.first:
         yield fault(
             at,
             "interval-reversed",
-            f"the slice ends at {data.offset_interval.end}, before it starts at {data.offset_interval.start}",
+            f"the slice ends at {data.last}, before it starts at {data.first}",
             "both ends are included: a slice of one record starts and ends at the same offset",
         )
 
@@ -47,11 +47,11 @@ def slices_follow_without_gap(at: Proposal) -> Iterator[Fault]:
     """In every chain, offset n is followed by n + 1."""
     event = _data(at)
     wanted = 0 if event.prev_offset is None else event.prev_offset + 1
-    if event.new_data and event.new_data.offset_interval.start != wanted:
+    if event.new_data and event.new_data.first != wanted:
         yield fault(
             at,
             "offsets-broken",
-            f"the slice starts at {event.new_data.offset_interval.start}, but the next offset is {wanted}",
+            f"the slice starts at {event.new_data.first}, but the next offset is {wanted}",
             f"start it at {wanted}",
         )
 
@@ -115,12 +115,12 @@ def a_checkpoint_is_carried(at: Proposal) -> Iterator[Fault]:
 
 def a_source_state_is_carried(at: Proposal) -> Iterator[Fault]:
     """Without its state, a source would be read again."""
-    event = _data(at)
-    if isinstance(event, AddData) and at.standing.source_state is not None and event.new_source_state is None:
+    event, state = _data(at), at.standing.source_state
+    if isinstance(event, AddData) and state is not None and event.new_source_state is None:
         yield fault(
             at,
             "state-vanished",
-            f"the state of source {at.standing.source_state.source_name!r} is not carried",
+            f"the state of source {state.source_name!r} is not carried",
             "carry the last source state unchanged",
         )
 

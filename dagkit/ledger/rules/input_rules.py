@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dagkit.ledger.format.events import ExecuteTransform, ExecuteTransformInput
 from dagkit.ledger.format.faults import Fault
 from dagkit.ledger.rules.proposal import Proposal, fault
-from dagkit.ledger.rules.standing import Position
+from dagkit.ledger.rules.standing import Position, Standing
 
 _FROM_START = Position()
 _REPLAN = "plan the window from the head of the chain"
@@ -14,6 +14,11 @@ _REPLAN = "plan the window from the head of the chain"
 def _inputs(at: Proposal) -> tuple[ExecuteTransformInput, ...]:
     event = at.block.event
     return event.query_inputs if isinstance(event, ExecuteTransform) else ()
+
+
+def _consumed(standing: Standing, given: ExecuteTransformInput) -> Position:
+    """How far an input was consumed before."""
+    return standing.consumed.get(given.dataset_id, _FROM_START)
 
 
 def a_transform_is_declared_before_it_runs(at: Proposal) -> Iterator[Fault]:
@@ -38,7 +43,7 @@ def inputs_are_those_declared(at: Proposal) -> Iterator[Fault]:
 def consumption_begins_where_it_ended(at: Proposal) -> Iterator[Fault]:
     """A gap would lose data; an overlap would process it twice."""
     for given in _inputs(at):
-        last = at.standing.consumed.get(given.dataset_id, _FROM_START)
+        last = _consumed(at.standing, given)
         if (given.prev_block_hash, given.prev_offset) == (last.block_hash, last.offset):
             continue
         if last == _FROM_START:
@@ -88,7 +93,7 @@ def consumption_runs_forward(at: Proposal) -> Iterator[Fault]:
 
 
 def _block_goes_back(at: Proposal, given: ExecuteTransformInput) -> bool:
-    last = at.standing.consumed.get(given.dataset_id, _FROM_START)
+    last = _consumed(at.standing, given)
     if given.new_block_hash is None or last.seq is None or given.new_block_hash == last.block_hash:
         return False
     block = at.witness.input_block(given.dataset_id, given.new_block_hash)

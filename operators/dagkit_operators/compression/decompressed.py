@@ -4,14 +4,13 @@ Decompression starts at the beginning of a file; only that of a gzip file with a
 Concatenated compressed streams are read as one.
 """
 
-import io
 from collections.abc import Callable
 from typing import Any
 
 from dagkit_operators.compression.codec import Codec, CompressionBroken
 from dagkit_operators.compression.gzip_content import GzipContent
 from dagkit_operators.compression.gzip_index import SPACING, GzipIndex
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Seekable, StreamFile
 from dagkit_operators.filesystem.snapshot import FileChanged
 
 _OF_ARROW = {"deflate": "gzip", "zstd": "zstd", "lz4": "lz4"}
@@ -71,8 +70,7 @@ class Decompressed:
             content = GzipContent(self._stream, self._path, self._index, offset, self._keep_index and self._spacing)
             self._content, self._place = _Pieces(content, self._keep_index), content.position
         else:
-            self._stream.seek(0)
-            self._content, self._place = _opened(_Readable(self._stream), self._codec), 0
+            self._content, self._place = _Source(StreamFile(self._stream), self._codec), 0
 
     def readinto(self, buffer: memoryview, /) -> int:
         if not len(buffer):
@@ -131,11 +129,7 @@ class _Pieces:
         self._keep_index = None
 
 
-def _opened(source: "_Readable", codec: Codec) -> Any:
-    return _Source(source, _decompressor(source, codec))
-
-
-def _decompressor(source: "_Readable", codec: Codec) -> Any:
+def _decompressor(source: StreamFile, codec: Codec) -> Any:
     if codec == "xz":
         import lzma  # noqa: PLC0415 - loaded only when such files are read
 
@@ -152,9 +146,9 @@ def _decompressor(source: "_Readable", codec: Codec) -> Any:
 class _Source:
     """A decompressor, with the position in the file up to which it has read."""
 
-    def __init__(self, source: "_Readable", content: Any) -> None:
+    def __init__(self, source: StreamFile, codec: Codec) -> None:
         self._source = source
-        self.readinto = content.readinto
+        self.readinto = _decompressor(source, codec).readinto
 
     @property
     def position(self) -> int:
@@ -169,7 +163,7 @@ class _Streams:
     Arrow refuses an empty bzip2 stream.
     """
 
-    def __init__(self, source: "_Readable", begin: Callable[[], Any], padded_by: int = 0) -> None:
+    def __init__(self, source: StreamFile, begin: Callable[[], Any], padded_by: int = 0) -> None:
         self._source = source
         self._begin = begin
         self._padded_by = padded_by
@@ -202,19 +196,3 @@ class _Streams:
         if padding and padding % self._padded_by:
             raise ValueError(f"it is padded by {padding} bytes, which is no multiple of {self._padded_by}")
         return after
-
-
-class _Readable(io.RawIOBase):
-    """Adapts a stream to the decompressors."""
-
-    def __init__(self, stream: Seekable) -> None:
-        self._stream = stream
-        self.position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        got = self._stream.readinto(memoryview(buffer).cast("B")) or 0
-        self.position += got
-        return got

@@ -2,8 +2,8 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic
 
@@ -14,6 +14,7 @@ from dagkit import ExternalOutput, InputPort, Operator, StagedWindow
 from dagkit.api.adapters import adapter_of
 from dagkit.api.tagged import Unwritable
 from dagkit.errors import RunFailure
+from dagkit_operators.connectors.answers import answered
 
 T = TypeVar("T", default=Any)
 
@@ -27,6 +28,8 @@ class Delivery(Generic[T]):
     window_id: int
     _window: StagedWindow
     _item_type: type | None
+    _sent: set[str] = field(default_factory=set)
+    """The keys of the pieces that this process has sent."""
 
     @property
     def key(self) -> str:
@@ -46,6 +49,13 @@ class Delivery(Generic[T]):
             yield f"{self.key}-{start}-{start + len(piece)}", piece
             start += len(piece)
 
+    def send_pieces(self, most: int, send: Callable[[str, list[T]], object]) -> None:
+        """Call `send` with the key and the items of each piece. A later attempt continues with the one that failed."""
+        for key, piece in self.pieces(most):
+            if key not in self._sent:
+                send(key, piece)
+                self._sent.add(key)
+
 
 class Delivering:
     """The external system of a sink, which looks for a window before it writes it."""
@@ -54,11 +64,15 @@ class Delivering:
         self._sink = sink
 
     def prepare(self, writer: str) -> None:
-        self._sink.connect(writer)
+        with answered():
+            self._sink.connect(writer)
 
     def apply(self, window: StagedWindow) -> None:
-        if self._sink.last_window(window.writer) < window.window_id:
-            self._sink.write(Delivery(window.writer, window.window_id, window, self._sink.item_type))
+        sink = self._sink
+        with answered():
+            if sink.last_window(window.writer) < window.window_id:
+                sink.write(Delivery(window.writer, window.window_id, window, sink.item_type, sink._sent))  # noqa: SLF001
+        sink._sent.clear()  # noqa: SLF001 - they are of this window
 
     def close(self) -> None:
         self._sink.disconnect()
@@ -69,8 +83,9 @@ class OnceSink(Operator, Generic[T]):
 
     After a crash the same window may be delivered again. A system with transactions records `delivery.writer` and
     `delivery.window_id` with the items, and returns the window in `last_window`; a server gets `delivery.key` as its
-    idempotency key. If the system does not answer, raise `Unavailable`: the sink connects and delivers again. These
-    methods run on the driver.
+    idempotency key. If the system does not answer, or answers that it cannot now, the sink connects and delivers again
+    after a pause: for errors of connections, for answers such as 429 and 503 that urllib, requests or httpx raise, and
+    for `Unavailable`. These methods run on the driver.
     """
 
     input = InputPort[T]()
@@ -84,6 +99,8 @@ class OnceSink(Operator, Generic[T]):
     """The most items that are staged together."""
 
     _gathered: list[Any] = PrivateAttr(default_factory=list)
+    _sent: set[str] = PrivateAttr(default_factory=set)
+    """The keys of the pieces of the current delivery that this process has sent."""
 
     def connect(self, writer: str) -> None:
         """Connect to the system, and create what is missing. A launch calls it before it reads anything."""

@@ -8,6 +8,7 @@ from pydantic import NonNegativeInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import InputOperator, OutputPort, State
+from dagkit_operators.connectors.answers import answered
 
 T = TypeVar("T", default=Any)
 
@@ -15,8 +16,9 @@ T = TypeVar("T", default=Any)
 class PagedSource(InputOperator, Generic[T]):
     """Sends the items of a list that a server returns page by page, each item once. A subclass reads a page.
 
-    The cursor of the next page is recorded with the items of a page. If the server does not answer, raise
-    `Unavailable`: the page is read again after a pause. It runs on the driver.
+    The cursor of the next page is recorded with the items of a page. If the server does not answer, or answers that it
+    cannot now, the page is read again after a pause: for errors of connections, for answers such as 429 and 503 that
+    urllib, requests or httpx raise, and for `Unavailable`. It runs on the driver.
     """
 
     output = OutputPort[T]()
@@ -38,10 +40,11 @@ class PagedSource(InputOperator, Generic[T]):
 
     def emit_tuples(self) -> None:
         before = self.cursor
-        items, following = self.read_page(before)
         count = 0
-        for count, item in enumerate(items, 1):  # noqa: B007 - only whether there was one
-            self.output.emit(item)
+        with answered():
+            items, following = self.read_page(before)
+            for count, item in enumerate(items, 1):  # noqa: B007 - only whether there was one
+                self.output.emit(item)
         if (count and following == before) or (following is None and before is not None):
             raise ValueError(
                 f"read_page of {type(self).__name__} returned the cursor {following!r} after {before!r}, "

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
 from dagkit import Batch, Block, Column, Listed
 from dagkit.ground.urls import shown
@@ -21,10 +21,10 @@ from dagkit_operators.contexts.line_columns import (
     without_mark,
     without_returns,
 )
-from dagkit_operators.contexts.lines import filled
+from dagkit_operators.contexts.lines import LineForm
 from dagkit_operators.contexts.reader_context import binary_array, records_of
 from dagkit_operators.contexts.scanned_lines import collapsed
-from dagkit_operators.filesystem.access import BadFile, Seekable
+from dagkit_operators.filesystem.access import BadFile, Seekable, filled
 from dagkit_operators.payloads import Record, Rejected
 
 UTF_8 = "utf-8"
@@ -191,27 +191,10 @@ def begin_of(stream: Seekable, count: int = LOOKED_AT) -> bytes:
     return bytes(begin[: filled(stream, begin)])
 
 
-class TextForm(Protocol):
-    """The properties of lines on which their values depend: see `TextContext`."""
-
-    @property
-    def encoding(self) -> str: ...
-    @property
-    def escape(self) -> str: ...
-    @property
-    def keep_returns(self) -> bool: ...
-    @property
-    def collapse_line_ends(self) -> bool: ...
-    @property
-    def skip_byte_order_mark(self) -> bool: ...
-    @property
-    def undecodable(self) -> Literal["keep", "reject", "fail"]: ...
-
-
 class LineTexts:
     """Makes batches of the lines of a block: values in UTF-8, and what is rejected because it is no text."""
 
-    def __init__(self, form: TextForm, encoding: Encoding, block: Block) -> None:
+    def __init__(self, form: LineForm, encoding: Encoding, block: Block) -> None:
         self._form = form
         self._encoding = encoding
         self._block = block

@@ -7,10 +7,10 @@ from pydantic import PositiveInt
 
 from dagkit import Arrowed, Batch, Block
 from dagkit.ranges import OffsetRange
-from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
+from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, binary_array, content_end, records_of
 from dagkit_operators.contexts.trackers import StrideTracker
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.native.bytewise import places_in
 from dagkit_operators.payloads import BLOCK_SIZE, Record
 

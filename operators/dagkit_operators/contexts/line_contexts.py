@@ -2,9 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import NonNegativeInt, PositiveInt, field_validator, model_validator
+from pydantic import PositiveInt, field_validator, model_validator
 
 from dagkit import Batch, Block, Column
 from dagkit.ground.urls import is_url
@@ -24,7 +24,7 @@ from dagkit_operators.contexts.encodings import (
 from dagkit_operators.contexts.line_columns import contents, whole
 from dagkit_operators.contexts.lines import (
     CHUNK_SIZE,
-    LONGEST_LINE,
+    LineForm,
     LineTooLong,
     after_header,
     chunks,
@@ -38,36 +38,11 @@ from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record, Rejected
 
 
-class TextContext(ReaderContext[str]):
+class TextContext(ReaderContext[str], LineForm):
     """What the reader contexts for lines share: where lines end, and which lines are records."""
 
     reads: ClassVar[Any] = str
 
-    delimiter: str = "\n"
-    """The text that ends a line."""
-    longest_line: PositiveInt = LONGEST_LINE
-    """The most bytes of a line; a longer one fails the run."""
-    escape: str = ""
-    """The escape byte. A delimiter after an odd number of escapes ends no line. Values keep their escapes."""
-    keep_returns: bool = True
-    """Whether a carriage return before the newline stays in the value; if not, LF and CRLF may both end lines."""
-    collapse_line_ends: bool = False
-    """Whether a run of carriage returns and newlines, however long, ends one line, so that empty lines are no records.
-
-    As in Malhar, one empty record comes first if a file begins with such a run.
-    """
-    skip_header_lines: NonNegativeInt = 0
-    """The number of lines at the beginning of each file that are not records."""
-    encoding: str = "utf-8"
-    """The encoding of the file, by the name that Python gives it. Values and outputs are UTF-8."""
-    skip_byte_order_mark: bool = False
-    """Whether a byte order mark at the beginning of a file is no part of its first line; `utf-16` always skips it."""
-    undecodable: Literal["keep", "reject", "fail"] = "keep"
-    """What happens to a line with bytes that are no text in its encoding.
-
-    `keep`: the bytes become lone surrogates, and are written as they were; in UTF-16 and UTF-32 this is impossible, so
-    the line is rejected. `reject`: the line goes to `rejected`. `fail`: the run fails with the file and the position.
-    """
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""
 

@@ -4,11 +4,13 @@ Lines are read in chunks into a reused buffer. If a line is longer than the buff
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, NonNegativeInt, PositiveInt
 
 from dagkit.errors import printable
 from dagkit_operators.contexts.chunk import FIRST_SEARCH, Chunk, run_before
-from dagkit_operators.filesystem.access import BadFile, Seekable
+from dagkit_operators.filesystem.access import BadFile, Seekable, filled
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.native.bytewise import Bytes
@@ -60,6 +62,36 @@ def escape_of(text: str | bytes, delimiter: bytes) -> bytes:
     if escape and escape in delimiter:
         raise ValueError(f"the delimiter {delimiter!r} holds the escape {escape!r}, so what ends a line is ambiguous")
     return escape
+
+
+class LineForm(BaseModel):
+    """Where lines end, and which of them are records: properties of reader contexts for lines, and of their readers."""
+
+    delimiter: str = "\n"
+    """The text that ends a line."""
+    longest_line: PositiveInt = LONGEST_LINE
+    """The most bytes of a line; a longer one fails the run."""
+    escape: str = ""
+    """The escape byte. A delimiter after an odd number of escapes ends no line. Values keep their escapes."""
+    keep_returns: bool = True
+    """Whether a carriage return before the newline stays in the value; if not, LF and CRLF may both end lines."""
+    collapse_line_ends: bool = False
+    """Whether a run of carriage returns and newlines, however long, ends one line, so that empty lines are no records.
+
+    As in Malhar, one empty record comes first if a file begins with such a run.
+    """
+    skip_header_lines: NonNegativeInt = 0
+    """The number of lines at the beginning of each file that are not records."""
+    encoding: str = "utf-8"
+    """The encoding of the file, by the name that Python gives it. Values and outputs are UTF-8."""
+    skip_byte_order_mark: bool = False
+    """Whether a byte order mark at the beginning of a file is no part of its first line; `utf-16` always skips it."""
+    undecodable: Literal["keep", "reject", "fail"] = "keep"
+    """What happens to a line with bytes that are no text in its encoding.
+
+    `keep`: the bytes become lone surrogates, and are written as they were; in UTF-16 and UTF-32 this is impossible, so
+    the line is rejected. `reject`: the line goes to `rejected`. `fail`: the run fails with the file and the position.
+    """
 
 
 def after_header(reading: Iterator[Chunk], count: int) -> int | None:
@@ -259,14 +291,3 @@ class _Reading:
         larger = bytearray(min(2 * len(self.bytes), self.longest))
         larger[: self.filled] = self.view[: self.filled]
         self._take(larger)
-
-
-def filled(stream: Seekable, view: memoryview) -> int:
-    """Fill the view and return the number of bytes read. A stream may return less at a time than it is asked for."""
-    count = 0
-    while count < len(view):
-        got = stream.readinto(view[count:]) or 0
-        if not got:
-            break
-        count += got
-    return count

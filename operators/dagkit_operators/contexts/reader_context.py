@@ -21,9 +21,9 @@ from dagkit.ranges import (
     UnsplittableRestrictionTracker,
 )
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
+from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.trackers import BetweenRecordsTracker, RefusingTracker
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.payloads import Record, Rejected
 from dagkit_operators.values.record_types import Ignored
 

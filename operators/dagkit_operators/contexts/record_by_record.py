@@ -10,9 +10,8 @@ from dagkit import Batch, Block, Listed
 from dagkit.errors import RunFailure
 from dagkit.ground.urls import shown
 from dagkit_operators.contexts.chunk import ClaimPace
-from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker, content_end, records_of
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.payloads import Record
 
 T = TypeVar("T")

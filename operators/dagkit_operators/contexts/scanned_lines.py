@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.lines import LineTooLong, filled
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.contexts.lines import LineTooLong
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.native.bytewise import places_in
 
 _RUN = re.compile(rb"[\r\n]+")

@@ -66,6 +66,54 @@ class Stream(Seekable, Protocol):
     def __exit__(self, *error: object) -> None: ...
 
 
+def filled(stream: Seekable, view: memoryview) -> int:
+    """Fill the view and return the number of bytes read. A stream may return less at a time than it is asked for."""
+    count = 0
+    while count < len(view):
+        got = stream.readinto(view[count:]) or 0
+        if not got:
+            break
+        count += got
+    return count
+
+
+class StreamFile(io.RawIOBase):
+    """A stream as a file that libraries read, from its beginning. Only seeking from its end needs `length`."""
+
+    def __init__(self, stream: Seekable, length: int | None = None) -> None:
+        self._stream = stream
+        self._length = length
+        self.position = stream.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        assert whence != io.SEEK_END or self._length is not None, "the end of a stream of unknown length is unknown"
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self._length or 0}[whence]
+        self.position = self._stream.seek(base + offset)
+        return self.position
+
+    def readinto(self, buffer: Any, /) -> int:
+        got = self._stream.readinto(memoryview(buffer).cast("B")) or 0
+        self.position += got
+        return got
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read so many bytes, fewer only at the end: Arrow takes a short answer for the end of a file."""
+        if size < 0:
+            assert self._length is not None, "the rest of a stream of unknown length is unknown"
+            size = max(0, self._length - self.position)
+        view = memoryview(bytearray(size))
+        return bytes(view[: filled(self, view)])
+
+
 class Found(NamedTuple):
     """A file or a directory as it was when it was found."""
 

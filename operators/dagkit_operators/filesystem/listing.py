@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dagkit.errors import printable
@@ -18,9 +17,6 @@ from dagkit.ground.urls import as_text, below, is_url, local_path, resolved, wit
 from dagkit_operators.filesystem.access import DANGLING, Found, is_of_file, leads_nowhere, millis_of, special_kind
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, log_unknown, versioned_below
 
-LeaveOut = Callable[[str, OSError], Any]
-Written = Mapping[str, Sequence[str]]
-"""The folders into which an application writes, without links, each with examples of the names of its files."""
 UNFINISHED = (".tmp", "._COPYING_")
 """How the names of unfinished files end."""
 OWN_OUTPUT = "output of this application behind a link"
@@ -72,6 +68,31 @@ class FolderMemory:
             self._listed.pop(folder, None)
 
 
+@lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
+def _log_skipped(path: str, kind: str) -> None:
+    _log.warning("%s is %s, and is skipped: only regular files are read", printable(path), kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Skips:
+    """What a walk does not read, and what it does then."""
+
+    written: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The folders into which an application writes, without links, each with examples of the names of its files.
+
+    A walk skips those to which a link leads, if they may contain files that are wanted. Without a link, the compiler
+    refuses to write there.
+    """
+    leave_out: Callable[[str, OSError], Any] | None = None
+    """Called with each local folder that cannot be read, and the error; None: the error is raised."""
+    unreadable: Callable[[str, str], Any] = _log_skipped
+    """Called with the path and the kind of each wanted FIFO, device, socket or dangling link, and of each folder of
+    `written` that is skipped."""
+
+
+NOTHING = Skips()
+
+
 def unfinished(below: str) -> bool:
     """Whether a relative path is that of a hidden or unfinished file, or lies in a hidden folder."""
     return below.startswith(".") or "/." in below or below.endswith(UNFINISHED)
@@ -85,49 +106,24 @@ def files_below(
     skip_unfinished: bool = False,
     directories: bool = False,
     memory: FolderMemory | None = None,
-    unreadable: Callable[[str, str], Any] | None = None,
     is_known: Callable[[os.stat_result], bool] | None = None,
-    leave_out: LeaveOut | None = None,
-    written: Written = MappingProxyType({}),
+    skips: Skips = NOTHING,
 ) -> Iterator[Found]:
     """The files in a folder, with `recursive` also in its subfolders, whose path relative to the folder is `wanted`.
 
-    What dagkit keeps in the folder of an application is left out; so is a folder of `written` to which a link leads,
-    if it may contain files that are wanted. Without a link, the compiler refuses to write there.
-
-    With `skip_unfinished`, hidden and unfinished files are skipped, and hidden folders are not entered. With
-    `directories`, the subfolders are yielded too, and the folder itself if it is empty. `unreadable` is called with the
-    path and the kind of each wanted FIFO, device, socket or dangling link, and of each folder of `written` that is left
-    out; by default, it is logged once. Local folders
-    that `memory` knows unchanged are not listed. Local files for whose status `is_known` holds are left out.
-    `leave_out` is called with each local folder that cannot be read, and the error; without it, the error is raised.
+    What dagkit keeps in the folder of an application is left out. With `skip_unfinished`, hidden and unfinished files
+    are skipped, and hidden folders are not entered. With `directories`, the subfolders are yielded too, and the folder
+    itself if it is empty. Local folders that `memory` knows unchanged are not listed. Local files for whose status
+    `is_known` holds are left out.
     """
     if is_url(folder):
         for below_it, found in _without_own(_remote_files(folder, recursive=recursive)):
             if not (skip_unfinished and unfinished(below_it)) and (wanted is None or wanted(below_it)):
                 yield found
         return
-    skip = unreadable or _log_skipped
-    walk = _Walk(
-        *(
-            local_path(folder),
-            recursive,
-            wanted,
-            skip_unfinished,
-            directories,
-            memory,
-            skip,
-            is_known,
-            leave_out,
-            written,
-        )
-    )
+    place = local_path(folder)
+    walk = _Walk(place, recursive, wanted, skip_unfinished, directories, memory, is_known, skips)
     yield from walk.files()
-
-
-@lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
-def _log_skipped(path: str, kind: str) -> None:
-    _log.warning("%s is %s, and is skipped: only regular files are read", printable(path), kind)
 
 
 def paths_below(paths: Sequence[str], folder: str) -> Iterator[tuple[str, str]]:
@@ -155,11 +151,8 @@ class _Walk:
     skip_unfinished: bool
     directories: bool
     memory: FolderMemory | None
-    skip: Callable[[str, str], Any]
-    """Called with the path and the kind of what cannot be read."""
     is_known: Callable[[os.stat_result], bool] | None
-    leave_out: LeaveOut | None
-    written: Written
+    skips: Skips
     _entered: set[tuple[int, int]] = field(default_factory=set)
     _linked: list[str] = field(default_factory=list)
     """Links to folders that are still to be followed."""
@@ -170,15 +163,15 @@ class _Walk:
         folders = [self.root]
         while folders or self._linked:
             folder = folders.pop() if folders else self._followed()
-            if self._follows and self.written and self._reads_output_in(folder):
-                self.skip(folder, OWN_OUTPUT)
+            if self._follows and self.skips.written and self._reads_output_in(folder):
+                self.skips.unreadable(folder, OWN_OUTPUT)
                 continue
             try:
                 found = self._files_in(folder, folders)
             except OSError as error:
-                if self.leave_out is None or not is_of_file(error):
+                if self.skips.leave_out is None or not is_of_file(error):
                     raise
-                self.leave_out(folder, error)
+                self.skips.leave_out(folder, error)
             else:
                 yield from found
 
@@ -189,7 +182,7 @@ class _Walk:
 
     def _reads_output_in(self, folder: str) -> bool:
         """Whether output of the application in a folder behind a link would be read."""
-        names = self.written.get(os.path.realpath(folder), ())
+        names = self.skips.written.get(os.path.realpath(folder), ())
         below_root = folder[len(self.root) :].lstrip("/")
         return any(
             (self.recursive or "/" not in name)
@@ -228,7 +221,7 @@ class _Walk:
             return entry.is_dir()
         except OSError as error:
             error.filename = start + entry.name
-            if leads_nowhere(error) or (self.leave_out is not None and _is_bad_link(entry, error)):
+            if leads_nowhere(error) or (self.skips.leave_out is not None and _is_bad_link(entry, error)):
                 return False
             raise
 
@@ -252,12 +245,13 @@ class _Walk:
                 below_root = start[len(self.root) :].lstrip("/")
                 entries = [entry for entry in entries if self.wanted(below_root + entry.name)]
             bad: dict[str, OSError] = {}
-            found = _files_of(start, entries, self.skip, self.is_known, bad if self.leave_out else None)
+            leave_out, unreadable = self.skips.leave_out, self.skips.unreadable
+            found = _files_of(start, entries, unreadable, self.is_known, None if leave_out is None else bad)
             for entry in inner:
                 (self._linked if entry.is_symlink() else folders).append(start + entry.name)
         for path, error in bad.items():
-            assert self.leave_out is not None, "it is asked above"
-            self.leave_out(path, error)
+            assert leave_out is not None, "it is asked above"
+            leave_out(path, error)
         if self.memory is not None and not bad:
             self.memory.note(folder, status.st_mtime_ns, len(found), [start + entry.name for entry in inner])
         if self.directories and (not everything or folder != self.root):

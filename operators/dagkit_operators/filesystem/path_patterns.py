@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from dagkit.errors import InputUnreadable
 from dagkit.ground.patterns import is_whole
 from dagkit.ground.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
-from dagkit_operators.filesystem.listing import LeaveOut, Written, files_below, paths_below, unfinished
+from dagkit_operators.filesystem.listing import NOTHING, Skips, files_below, paths_below, unfinished
 
 
 def missing(place: str, then: str) -> InputUnreadable:
@@ -32,17 +31,14 @@ def would_match(pattern: str, paths: Sequence[str]) -> Iterator[str]:
 
 def files_like(
     pattern: str,
-    unreadable: Callable[[str, str], Any] | None = None,
+    skips: Skips = NOTHING,
     is_known: Callable[[os.stat_result], bool] | None = None,
-    leave_out: LeaveOut | None = None,
-    written: Written = MappingProxyType({}),
 ) -> Iterator[Found]:
     """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
 
     `*` and `?` match characters of one name, `**` also matches folders; a local folder of such a name is that
     folder. In URLs `?` begins the options as usual. Below the part of the pattern without wildcards, hidden and
-    unfinished files are skipped. See `files_below` for `unreadable`, `leave_out`, `written`, and `is_known`, which is
-    not asked about a file of this name.
+    unfinished files are skipped. See `files_below` for `is_known`, which is not asked about a file of this name.
     """
     place = absolute(pattern)
     refuse_special(place)
@@ -57,23 +53,16 @@ def files_like(
         recursive=recursive,
         wanted=matching(likeness) if likeness else None,
         skip_unfinished=True,
-        unreadable=unreadable,
         is_known=is_known,
-        leave_out=leave_out,
-        written=written,
+        skips=skips,
     )
 
 
-def files_beside(
-    pattern: str,
-    unreadable: Callable[[str, str], Any],
-    leave_out: LeaveOut | None = None,
-    written: Written = MappingProxyType({}),
-) -> Iterator[Found]:
-    """The files in the folders that a pattern searches, whether they match it or not. See `files_below`."""
+def files_beside(pattern: str, skips: Skips) -> Iterator[Found]:
+    """The files in the folders that a pattern searches, whether they match it or not."""
     folder, likeness = _folder_and_likeness(absolute(pattern))
     recursive = not likeness or "/" in likeness or "**" in likeness
-    yield from files_below(folder, recursive=recursive, unreadable=unreadable, leave_out=leave_out, written=written)
+    yield from files_below(folder, recursive=recursive, skips=skips)
 
 
 def is_pattern(pattern: str) -> bool:

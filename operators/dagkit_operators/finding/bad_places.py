@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from pydantic import PrivateAttr
 
-from dagkit import Operator
+from dagkit import Context, Operator
 from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable, RunFailure
 from dagkit.ground.urls import as_text, shown
 from dagkit_operators.filesystem.access import is_bad_file, reading_from
+from dagkit_operators.filesystem.listing import Skips
 
 OR_LEAVE = "set on_bad_file of this operator to 'quarantine' to continue without it"
 _log = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ class LeavesBadPlaces(Operator):
     """What to do with a folder or a file that a scan may not read: stop the run, or leave it out. Each scan looks at it
     again, and reads it once it may. `dagkit files` lists it."""
 
+    _context: Context | None = PrivateAttr(default=None)
     _left_out: set[str] = PrivateAttr(default_factory=set)
     """What the current scan may not read."""
 
@@ -32,6 +34,11 @@ class LeavesBadPlaces(Operator):
     def leave_out(self) -> Callable[[str, OSError], Any] | None:
         """Called with each folder that a scan may not read, and the reason; None: the scan ends there."""
         return self._leave_out if self.on_bad_file == "quarantine" else None
+
+    @property
+    def skips(self) -> Skips:
+        """What a scan does not read: what it may not, and output of the application behind a link."""
+        return Skips({} if self._context is None else self._context.written, self.leave_out)
 
     def _leave_out(self, path: str, error: Exception) -> None:
         self._left_out.add(path)

@@ -357,8 +357,9 @@ class IncompleteFiles:
 
     def _agrees_with_trailer(self, found: Found, state: str) -> bool:
         """The same for its trailer."""
+        trailer = self._rules.trailer
         try:
-            reason = None if self._rules.trailer is None else self._rules.trailer.contradiction(found)
+            reason = None if trailer is None else trailer.contradiction(found)
         except TrailerMissing:
             self._pending[found.path] = "has no last line that states its totals (trailer)"
             return False

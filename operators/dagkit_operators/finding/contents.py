@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dagkit import Operator
@@ -12,64 +12,44 @@ from dagkit_operators.compression.codec import CompressionBroken, codec_at, read
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.filesystem.access import Found, Seekable, looked_up, opened, reading_from
 from dagkit_operators.filesystem.identities import settles_in_millis
-from dagkit_operators.finding.seen_files import BYTES, CHARACTERS, digest
+from dagkit_operators.finding.seen_files import BYTES, digest
 
 _READ = 1 << 20
 
 
-class KnownContents:
-    """The digests of the contents that were read, and those of the new files of the current scan."""
+class Examined:
+    """What the current scan has read of new files."""
 
-    def __init__(self, text: str = "") -> None:
-        """Take the digests as `add` returned them, concatenated."""
-        self._known = {text[at : at + CHARACTERS] for at in range(0, len(text), CHARACTERS)}
-        self._examined: dict[bytes, str] = {}
+    def __init__(self, read: Callable[[Found], str | None]) -> None:
+        """`read` returns what is kept of a file; None if the file has no content."""
+        self._read = read
+        self._known: dict[bytes, str] = {}
 
     def begin_scan(self) -> None:
-        """Begin another scan, which has examined nothing yet."""
-        self._examined.clear()
+        """Begin another scan, which has read nothing yet."""
+        self._known.clear()
 
     def examine(self, new: Iterable[Found]) -> Iterator[Found]:
-        """Yield the new files, after reading their contents, without those that are gone.
-
-        Empty files and directories have no content.
-        """
+        """Yield the new files, after reading them, without those that are gone."""
         for found in new:
             try:
-                if found.length and not found.is_directory:
-                    self._examined[digest(found)] = _content_digest(found)
+                read = self._read(found)
             except InputUnreadable as error:
                 if not is_gone(error):
                     raise
             else:
+                if read is not None:
+                    self._known[digest(found)] = read
                 yield found
 
     def of(self, status: Found) -> str | None:
-        """The digest of the content of a file; None if the current scan did not examine it as it is now."""
-        return self._examined.get(digest(status))
+        """What was read of a file; None if the current scan did not read it as it is now."""
+        return self._known.get(digest(status))
 
-    def knows(self, status: Found) -> bool:
-        """Whether the content of a file was read before; the current scan has examined it."""
-        return self.of(status) in self._known
 
-    @property
-    def text(self) -> str:
-        """The digests of the contents that were read, for the state."""
-        return "".join(sorted(self._known))
-
-    def forget(self, status: Found) -> None:
-        """Forget the content of a file."""
-        self._known.discard(_content_digest(status))
-
-    def remember(self, status: Found) -> None:
-        """Remember the content of a file, as if it had been read."""
-        self._known.add(_content_digest(status))
-
-    def add(self, content: str) -> bool:
-        """Add a digest. Return whether it is new."""
-        is_new = content not in self._known
-        self._known.add(content)
-        return is_new
+def hash_of(found: Found) -> str | None:
+    """The SHA-256 hash of a file, for its receipt; None for a directory."""
+    return None if found.is_directory else _hash_of(found, found.length)
 
 
 class StillChanging(Exception):
@@ -124,35 +104,13 @@ def _hash_of(found: Found, length: int) -> str:
     return content.hexdigest()
 
 
-class Hashes:
-    """The SHA-256 hashes of the new files of the current scan."""
+def content_digest(found: Found) -> str | None:
+    """A digest of the decompressed content; None for an empty file and a directory.
 
-    def __init__(self) -> None:
-        self._hashes: dict[bytes, str] = {}
-
-    def begin_scan(self) -> None:
-        """Begin another scan, which has read nothing yet."""
-        self._hashes.clear()
-
-    def examine(self, new: Iterable[Found]) -> Iterator[Found]:
-        """Yield the new files, after reading them, without those that are gone. Directories are not read."""
-        for found in new:
-            try:
-                if not found.is_directory:
-                    self._hashes[digest(found)] = _hash_of(found, found.length)
-            except InputUnreadable as error:
-                if not is_gone(error):
-                    raise
-            else:
-                yield found
-
-    def of(self, status: Found) -> str | None:
-        """The hash of a file; None if the current scan did not read it as it is now."""
-        return self._hashes.get(digest(status))
-
-
-def _content_digest(found: Found) -> str:
-    """A digest of the decompressed content. A file that cannot be decompressed is like no other, and is read."""
+    A file that cannot be decompressed is like no other, and is read.
+    """
+    if found.is_directory or not found.length:
+        return None
     content = hashlib.blake2b(digest_size=BYTES)
     try:
         for chunk in content_of_file(found):

@@ -2,11 +2,11 @@
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dagkit.api.files import READ_BEFORE, FileState
-from dagkit.errors import RunFailure
+from dagkit.errors import InputUnreadable, RunFailure
 from dagkit.ground.urls import absolute, as_text, plain
 from dagkit_operators.filesystem.access import (
     Found,
@@ -18,26 +18,26 @@ from dagkit_operators.filesystem.access import (
     unreadable_kind,
 )
 from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
-from dagkit_operators.filesystem.listing import LeaveOut, Written, files_below
-from dagkit_operators.filesystem.renames import KnownInodes, inode_of
+from dagkit_operators.filesystem.listing import Skips, files_below
 from dagkit_operators.finding.bad_places import cause_of, state_left_out
 from dagkit_operators.finding.completeness import IncompleteFiles
-from dagkit_operators.finding.contents import KnownContents, bytes_of_file
+from dagkit_operators.finding.contents import bytes_of_file, content_digest, is_gone
+from dagkit_operators.finding.renames import KnownInodes, inode_of
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.seen_files import SeenFiles, SeenPaths
+from dagkit_operators.finding.seen_files import Digests, SeenFiles, SeenPaths
 
 
 def states_of(
     scanner: DirectoryScanner,
     seen: SeenFiles,
-    contents: KnownContents,
+    contents: Digests,
     inodes: KnownInodes,
     *,
     now_millis: int,
     path: str | None,
     stops: bool,
     opens: bool,
-    written: Written,
+    written: Mapping[str, Sequence[str]],
 ) -> Iterator[FileState]:
     """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice.
 
@@ -49,7 +49,7 @@ def states_of(
         left_out: dict[str, Exception] = {}
         root = plain(place)
         with reading_from(place):
-            for found in _there(place, path, unreadable, left_out.__setitem__, written):
+            for found in _there(place, path, Skips(written, left_out.__setitem__, unreadable.__setitem__)):
                 rule = scanner.rule_against(root, _below(root, found.path))
                 if rule:
                     yield FileState(found.path, "ignored", rule)
@@ -76,27 +76,24 @@ def ignored_kind(unreadable: tuple[str, str]) -> FileState:
     return FileState(as_text(path), "ignored", f"it is {kind}, and only regular files are read")
 
 
-def _there(
-    place: str, path: str | None, unreadable: dict[str, str], leave_out: LeaveOut, written: Written
-) -> Iterator[Found]:
-    """The files at and below a place, or the one at a path if it is there. Adds the kinds of what cannot be read."""
+def _there(place: str, path: str | None, skips: Skips) -> Iterator[Found]:
+    """The files at and below a place, or the one at a path if it is there."""
     if path is not None and path != place and not _below(plain(place), path):
         return
     at = place if path is None else path
     try:
         named, kind = looked_up(at), unreadable_kind(at)
     except OSError as error:
-        if not is_of_file(error):
+        if not is_of_file(error) or skips.leave_out is None:
             raise
-        leave_out(at, error)
+        skips.leave_out(at, error)
         return
     if named is not None:
         yield named
     elif kind is not None:
-        unreadable[at] = kind
+        skips.unreadable(at, kind)
     elif path is None and exists(place):
-        skip = unreadable.__setitem__
-        yield from files_below(place, recursive=True, unreadable=skip, leave_out=leave_out, written=written)
+        yield from files_below(place, recursive=True, skips=skips)
 
 
 def _below(root: str, path: str) -> str:
@@ -108,7 +105,7 @@ def _below(root: str, path: str) -> str:
 def _unseen(
     found: Found,
     scanner: DirectoryScanner,
-    contents: KnownContents,
+    contents: Digests,
     inodes: KnownInodes,
     now_millis: int,
     *,
@@ -122,11 +119,21 @@ def _unseen(
     inode = inode_of(found) if scanner.renamed == "skip" else None
     if inode is not None and inodes.has_renamed(inode):
         return FileState(found.path, "ignored", "it was read under another name (renamed)")
-    if scanner.skip_known_content and any(map(contents.knows, contents.examine([found]))):
+    if scanner.skip_known_content and _is_known(found, contents):
         return FileState(found.path, "ignored", "its content was read before (skip_known_content)")
     if opens and not found.is_directory:
         next(bytes_of_file(found), b"")
     return FileState(found.path, "new")
+
+
+def _is_known(found: Found, contents: Digests) -> bool:
+    """Whether the content of a file was read before. One that is gone is not."""
+    try:
+        return content_digest(found) in contents
+    except InputUnreadable as error:
+        if not is_gone(error):
+            raise
+        return False
 
 
 _TIME = struct.Struct(">Q")

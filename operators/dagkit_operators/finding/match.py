@@ -20,7 +20,6 @@ from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
 from dagkit_operators.filesystem.access import Found, exists, found_of, is_bad_file, looked_up, reading_from
 from dagkit_operators.filesystem.identities import Identities, Recognised, settles_in_millis
-from dagkit_operators.filesystem.listing import Written
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
 from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, cause_of, state_left_out
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
@@ -97,7 +96,6 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     unchanged = State[dict[str, dict[str, int]]](dict)
     """How many scans of each pattern have found each pending file unchanged, if `stable_scans`."""
 
-    _context: Context | None = PrivateAttr(default=None)
     _logged: str = PrivateAttr(default="")
     """What was logged last of pending files."""
     _home: str = PrivateAttr(default="")
@@ -127,15 +125,16 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         matched, unreadable, left_out = set[str](), dict[str, str](), dict[str, Exception]()
         places = [(pattern, absolute(pattern, self._home)) for pattern in self.places(items)]
         leave_out = left_out.__setitem__
+        skips = replace(self.skips, leave_out=leave_out, unreadable=unreadable.__setitem__)
         for _, place in places:
-            for found in _only(path, files_like(place, unreadable.__setitem__, None, leave_out, self._written)):
+            for found in _only(path, files_like(place, skips)):
                 if found.path not in matched:
                     matched.add(found.path)
                     state = self._state_of(found, known, incomplete, leave_out)
                     if state is not None:
                         yield state
         for pattern, place in places:
-            for found in _only(path, files_beside(place, unreadable.__setitem__, leave_out, self._written)):
+            for found in _only(path, files_beside(place, skips)):
                 if found.path not in matched:
                     matched.add(found.path)
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
@@ -224,7 +223,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         """The files that were not known before, those that are to be quarantined, and which others are pending."""
         known = self._identities()
         there = sorted(
-            files_like(place, is_known=known.is_unchanged, leave_out=self.leave_out, written=self._written),
+            files_like(place, self.skips, known.is_unchanged),
             key=lambda file: (file.modified_millis, file.path),
         )
         is_empty = not there and not known.unchanged
@@ -318,11 +317,6 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     def sends_grown(self, *, followed: bool) -> bool:
         """Whether it sends a file again that has grown; `followed` is whether an operator follows its files."""
         return self.grown == "read" or (self.grown is None and not followed)
-
-    @property
-    def _written(self) -> Written:
-        """Where the application writes, so that no link leads it to its own output."""
-        return {} if self._context is None else self._context.written
 
     @property
     def _is_followed(self) -> bool:

@@ -4,7 +4,6 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
@@ -12,7 +11,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ground.urls import absolute, is_url, plain, shown
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
-from dagkit_operators.filesystem.listing import FolderMemory, LeaveOut, Written, files_below, paths_below, unfinished
+from dagkit_operators.filesystem.listing import NOTHING, FolderMemory, Skips, files_below, paths_below, unfinished
 from dagkit_operators.filesystem.path_patterns import missing
 from dagkit_operators.finding.bad_places import OR_LEAVE
 from dagkit_operators.finding.completeness import CompletenessRules
@@ -85,20 +84,17 @@ class DirectoryScanner(CompletenessRules):
         *,
         once_there: bool = False,
         memory: FolderMemory | None = None,
-        leave_out: LeaveOut | None = None,
-        written: Written = MappingProxyType({}),
+        skips: Skips = NOTHING,
     ) -> Iterator[Found]:
         """The files that exist now. Raise InputUnreadable if a named path is missing; with `once_there`, log it.
 
-        Local directories that `memory` knows unchanged are left out. See `files_below` for `leave_out` and `written`.
+        Local directories that `memory` knows unchanged are left out.
         """
         for root in map(absolute, self.files):
             skipped = 0 if memory is None else memory.files
             is_empty = True
             with reading_from(root, _THEN if is_url(root) else f"{OR_LEAVE}, {_THEN}"):
-                for found in self._scan(
-                    root, once_there=once_there, memory=memory, leave_out=leave_out, written=written
-                ):
+                for found in self._scan(root, once_there=once_there, memory=memory, skips=skips):
                     is_empty = False
                     yield found
             if is_empty and not once_there and (memory is None or memory.files == skipped):
@@ -111,15 +107,7 @@ class DirectoryScanner(CompletenessRules):
                 return root.rpartition("/")[2] + path[len(root) :]
         return ""
 
-    def _scan(
-        self,
-        root: str,
-        *,
-        once_there: bool,
-        memory: FolderMemory | None,
-        leave_out: LeaveOut | None,
-        written: Written,
-    ) -> Iterator[Found]:
+    def _scan(self, root: str, *, once_there: bool, memory: FolderMemory | None, skips: Skips) -> Iterator[Found]:
         refuse_special(root)
         named, path = looked_up(root), plain(root)
         if named is not None:
@@ -134,8 +122,7 @@ class DirectoryScanner(CompletenessRules):
                 skip_unfinished=self.skip_unfinished,
                 directories=self.directories,
                 memory=memory,
-                leave_out=leave_out,
-                written=written,
+                skips=skips,
             )
         elif once_there:
             _log.warning(_GONE, shown(root))

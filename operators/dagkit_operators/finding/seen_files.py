@@ -29,6 +29,32 @@ _BORDER = 255
 a file that comes or goes changes the portion that it belongs to, and no other."""
 
 
+class Digests:
+    """Digests that a state holds as one text."""
+
+    def __init__(self, text: str = "") -> None:
+        self._known = {text[at : at + CHARACTERS] for at in range(0, len(text), CHARACTERS)}
+
+    @property
+    def text(self) -> str:
+        """The digests, for the state."""
+        return "".join(sorted(self._known))
+
+    def __contains__(self, digest: str | None) -> bool:
+        return digest in self._known
+
+    def add(self, digest: str) -> str:
+        """Add a digest. Return it if it is new, else ""."""
+        if digest in self._known:
+            return ""
+        self._known.add(digest)
+        return digest
+
+    def discard(self, digest: str) -> None:
+        """Forget a digest, if it is known."""
+        self._known.discard(digest)
+
+
 class SeenFiles:
     """The digests of files, and which of them the current scan found."""
 

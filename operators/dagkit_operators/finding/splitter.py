@@ -17,18 +17,17 @@ from dagkit.api.files import FileState
 from dagkit.ground.names_of_apex import WINDOW_DATA_MANAGERS
 from dagkit.ground.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
-from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
-from dagkit_operators.filesystem.listing import FolderMemory, Written
-from dagkit_operators.filesystem.renames import UNKNOWN, Inode, KnownInodes, inode_of
+from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
-from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
+from dagkit_operators.finding.contents import AsksForReceipts, Examined, content_digest, hash_of, receipt_of
 from dagkit_operators.finding.file_states import packed, settle_in_millis, states_of, unpacked
+from dagkit_operators.finding.renames import UNKNOWN, Inode, KnownInodes, inode_of
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.seen_files import SeenFiles
+from dagkit_operators.finding.seen_files import Digests, SeenFiles
 from dagkit_operators.finding.splitting import AbstractFileSplitter
-from dagkit_operators.looks import Looks
+from dagkit_operators.looks import FileEvents, Looks
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
@@ -127,15 +126,17 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """Digests that `emit_tuples` appends to `known` at its end, all at once: each append copies the whole text."""
     _added_contents: list[str] = PrivateAttr(default_factory=list)
     """The same for `contents`."""
-    _contents: KnownContents = PrivateAttr(default_factory=KnownContents)
+    _contents: Digests = PrivateAttr(default_factory=Digests)
     """The contents in `contents`."""
+    _contents_now: Examined = PrivateAttr(default_factory=lambda: Examined(content_digest))
+    """The contents of the files of the last scan, if `scanner.skip_known_content`."""
     _added_inodes: list[str] = PrivateAttr(default_factory=list)
     """The same as `_added` for `inodes`."""
     _inodes: KnownInodes = PrivateAttr(default_factory=KnownInodes)
     """The inodes in `inodes`."""
     _inode: Inode = PrivateAttr(default=UNKNOWN)
     """The inode of the file that was accepted last."""
-    _hashes: Hashes = PrivateAttr(default_factory=Hashes)
+    _hashes: Examined = PrivateAttr(default_factory=lambda: Examined(hash_of))
     """The hashes of the files of the last scan, for receipts."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
     _changed: set[str] = PrivateAttr(default_factory=set)
@@ -189,7 +190,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             path=path,
             stops=self.leave_out is None,
             opens=self.receipts is not None,
-            written=self._written,
+            written=self.skips.written,
         )
 
     def forget(self, path: str, request: str) -> str:
@@ -203,11 +204,12 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             return f"{shown(path)} is being divided into blocks"
         if not self._seen.forget(status):
             return f"{shown(path)} is not known as it is now"
-        if self.scanner.skip_known_content and status.length:
-            self._contents.forget(status)
+        content = content_digest(status) if self.scanner.skip_known_content else None
+        if content is not None:
+            self._contents.discard(content)
         inode = inode_of(status) if self.scanner.renamed == "skip" else None
         if inode is not None:
-            self._inodes.forget(inode)
+            self._inodes.discard(inode.digest)
         if self.window_data_manager == "ledger":
             self.known, self.contents, self.inodes = self._seen.text, self._contents.text, self._inodes.text
         self.paths_return = True  # the same path is another source in the ledger
@@ -221,15 +223,16 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         """Remember the files that another program has read; return why this is impossible, or ""."""
         if self.window_data_manager == "noop":
             return "window_data_manager is 'noop', so each launch reads all files that are there"
-        for found in self.scanner.scan(leave_out=self.leave_out, written=self._written):
+        for found in self.scanner.scan(skips=self.skips):
             if not was_read(found.path, found.modified_millis) or self._seen.has(found):
                 continue
             self._seen.add(found)
-            if self.scanner.skip_known_content and found.length:
-                self._contents.remember(found)
+            content = content_digest(found) if self.scanner.skip_known_content else None
+            if content is not None:
+                self._contents.add(content)
             inode = inode_of(found) if self.scanner.renamed == "skip" else None
             if inode is not None:
-                self._inodes.add(inode)
+                self._inodes.add(inode.digest)
         self.known, self.contents, self.inodes = self._seen.text, self._contents.text, self._inodes.text
         return ""
 
@@ -244,7 +247,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self._seen = SeenFiles(self.known, by_path=self.knows_paths)
         self._changed.clear()
         self._waits_for, self._holds_launch = "", False
-        self._contents = KnownContents(self.contents)
+        self._contents = Digests(self.contents)
         self._inodes = KnownInodes(self.inodes)
         self._incomplete = IncompleteFiles(self.scanner, self.refused, self.unchanged)
         self._memory = FolderMemory()
@@ -257,7 +260,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def teardown(self) -> None:
         if self._looks is not None:
-            self._looks.abandoned.set()
+            self._looks.abandon()
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
@@ -292,11 +295,6 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     def _has_split_all(self) -> bool:
         """Whether all files of the last scan are split, and no other scan has begun."""
         return not (self._looks and self._looks.are_on) and self.cut is None and not self._found
-
-    @property
-    def _written(self) -> Written:
-        """Where the application writes, so that no link leads it to its own output."""
-        return {} if self._context is None else self._context.written
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -360,7 +358,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if self._incomplete.waiting or self._left_out:
             self._memory = FolderMemory()  # a file may become complete, or readable, while its folder is unchanged
         self._incomplete.begin_scan()
-        self._contents.begin_scan()
+        self._contents_now.begin_scan()
         self._hashes.begin_scan()
         new, there = self._new_files(is_abandoned)
         if not self._left_out:
@@ -392,8 +390,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         there = self.scanner.scan(
             once_there=self.next_block_id > 0,
             memory=memory if self.scanner.rescan == "folders" else None,
-            leave_out=self.leave_out,
-            written=self._written,
+            skips=self.skips,
         )
         now_millis = self._now_millis()
         reads = self.scanner.skip_known_content or self.scanner.reads_content or self.receipts is not None
@@ -415,7 +412,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             examined: list[Found] = []
             with self.leaving_out(found.path, "and launch again"):
                 ready = self._incomplete.complete(ready, now_millis) if self.scanner.waits else ready
-                ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
+                ready = self._contents_now.examine(ready) if self.scanner.skip_known_content else ready
                 ready = ready if self.receipts is None else self._hashes.examine(ready)
                 examined = list(ready)
             yield from examined
@@ -426,7 +423,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if not self._incomplete.is_complete(status, self._now_for(status)) or not self._is_settled(status):
             return self._examines_again()
         has_content = self.scanner.skip_known_content and status.length > 0 and not status.is_directory
-        content = self._contents.of(status) if has_content else None
+        content = self._contents_now.of(status) if has_content else None
         if has_content and content is None:
             return self._examines_again()
         if self.receipts is not None and not status.is_directory and self._hashes.of(status) is None:
@@ -445,16 +442,13 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if self._inodes.has_renamed(inode):
             _log.warning("%s was split under another name, and is skipped", shown(status.path))
             return False
-        self._added_inodes.append(self._inodes.add(inode))
-        return content is None or self._is_new(status, content)
-
-    def _is_new(self, status: Found, content: str) -> bool:
-        """Whether the content of a file was not split before. It is known from now on."""
-        if not self._contents.add(content):
+        self._added_inodes.append(self._inodes.add(inode.digest))
+        if content is None:
+            return True
+        self._added_contents.append(self._contents.add(content))
+        if not self._added_contents[-1]:
             _log.warning("%s has the content of a file that was split before, and is skipped", shown(status.path))
-            return False
-        self._added_contents.append(content)
-        return True
+        return bool(self._added_contents[-1])
 
     def _receipt_for(self, status: Found) -> dict[str, Any] | None:
         if self.receipts is None or status.is_directory:

@@ -16,11 +16,10 @@ from dagkit.ground.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import BadFile, Seekable
+from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.formats.readers import RecordsReader, V
 from dagkit_operators.formats.selection import names_in, selected
-from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext, dropped
+from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, RecordsReader, TabularContext, V, dropped
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import checked_maker_of
 
@@ -66,7 +65,7 @@ class AvroReaderContext(TabularContext):
 
     def is_cut_off(self, stream: Seekable, block: Block) -> bool:
         """Whether the file ends within its header or within a data block. The content of data blocks is not read."""
-        source = io.BufferedReader(_Raw(stream), self.chunk_size)
+        source = io.BufferedReader(StreamFile(stream), self.chunk_size)
         try:
             _, marker = _headed(source, block.path)
         except AvroBroken:
@@ -81,7 +80,7 @@ class AvroReaderContext(TabularContext):
         return ended != marker and marker.startswith(ended)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
-        source = io.BufferedReader(_Raw(stream), self.chunk_size)
+        source = io.BufferedReader(StreamFile(stream), self.chunk_size)
         try:
             reading, marker, names = self._opened(source, block.path)
         except AvroBroken as fault:
@@ -121,7 +120,7 @@ class AvroReaderContext(TabularContext):
         """Whether records have a type, or columns or rows are selected."""
         return bool(self.wanted) or self.where is not None
 
-    def _opened(self, source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes, Sequence[str]]:
+    def _opened(self, source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterator[Any], bytes, Sequence[str]]:
         """A reader of data blocks, of the needed columns only, the file's marker, and the columns of the file."""
         reading, marker = _headed(source, path)
         if not self.selects:
@@ -130,7 +129,7 @@ class AvroReaderContext(TabularContext):
         return projected, marker, names
 
     def _projected(
-        self, source: "io.BufferedReader[_Raw]", reading: Any, path: str
+        self, source: "io.BufferedReader[StreamFile]", reading: Any, path: str
     ) -> tuple[Iterator[Any], Sequence[str]]:
         """A reader of data blocks that decodes only the columns that are needed, and the columns of the file.
 
@@ -181,7 +180,7 @@ class AvroReaderContext(TabularContext):
         return [rows[index] for index in selected(self.where, numbered).column(NUMBER).to_pylist()]
 
 
-def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes]:
+def _headed(source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterator[Any], bytes]:
     """Return a reader of data blocks, positioned at the first one, and the file's marker.
 
     The reader decodes the data block at the source's current position.
@@ -204,7 +203,7 @@ def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any]
     return reading, source.read(MARKER)
 
 
-def _found(source: "io.BufferedReader[_Raw]", marker: bytes, start: int, stop: int) -> int | None:
+def _found(source: "io.BufferedReader[StreamFile]", marker: bytes, start: int, stop: int) -> int | None:
     """Seek the first data block that starts at or after `start`, and return its position.
 
     Return None if no marker is found before `stop`.
@@ -225,7 +224,7 @@ def _found(source: "io.BufferedReader[_Raw]", marker: bytes, start: int, stop: i
     return None
 
 
-def _number(source: "io.BufferedReader[_Raw]") -> int:
+def _number(source: "io.BufferedReader[StreamFile]") -> int:
     """Read a number as Avro writes it: seven bits in a byte, the lowest ones first, and the sign in the last bit."""
     number = shift = 0
     while got := source.read(1):
@@ -255,30 +254,6 @@ def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
 
 def _message(fault: Exception) -> str:
     return str(fault) or type(fault).__name__
-
-
-class _Raw(io.RawIOBase):
-    """Adapts a stream to `io.BufferedReader`."""
-
-    def __init__(self, stream: Seekable) -> None:
-        self._stream = stream
-        self._place = stream.seek(0)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        assert whence != io.SEEK_END, "seeking from the end is not supported"
-        self._place = self._stream.seek(offset + (self._place if whence == io.SEEK_CUR else 0))
-        return self._place
-
-    def readinto(self, buffer: Any, /) -> int:
-        got = self._stream.readinto(memoryview(buffer).cast("B")) or 0
-        self._place += got
-        return got
 
 
 class AvroReader(RecordsReader[V], Generic[V]):

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pydantic import field_validator, model_validator
 
@@ -12,13 +12,13 @@ from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
 from dagkit_operators.contexts.chunk import Chunk, in_portions
 from dagkit_operators.contexts.encodings import LOOKED_AT, UTF_8, Encoding, check_wide_text, encoding_of, in_order_of
 from dagkit_operators.contexts.line_columns import starts_of
-from dagkit_operators.contexts.lines import LineTooLong, filled
+from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.contexts.reader_context import Tracker
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.quoted import Marks, Quoted, RowStarts, remembered
-from dagkit_operators.formats.tabular import ColumnsMismatched
+from dagkit_operators.formats.tabular import ColumnsMismatched, RecordsReader, V
 from dagkit_operators.payloads import VALUE, Rejected
 from dagkit_operators.values.record_types import Ignored, reason_of
 
@@ -210,7 +210,7 @@ class CsvContext(LineFormat):
         import pyarrow.csv as pa_csv  # noqa: PLC0415
 
         self._check_ends(part)
-        content = part.data.data.tobytes()
+        content = part.data.tobytes()
         if content.startswith(_MARK) and not _begins_file(part):
             content = _MARK + content  # Arrow takes the first one for the mark of a file
         reading = pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=schema.names)
@@ -328,3 +328,12 @@ def _of_file(path: str) -> Iterator[None]:
     except LineTooLong as fault:
         help_ = "raise the property longest_line; if a quote in that row closes nothing, correct the file"
         raise LineTooLong(fault.start, fault.longest, path, help_) from None
+
+
+class CsvReader(RecordsReader[V], Generic[V]):
+    """Reads blocks of CSV files, and sends a record for each row."""
+
+    kind = "files.csv-reader/1"
+
+    reader_context: CsvContext = CsvContext()
+    """How rows become records."""

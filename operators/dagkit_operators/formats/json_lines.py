@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
 from pydantic import model_validator
 
@@ -10,7 +10,7 @@ from dagkit import Block, Listed
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
-from dagkit_operators.formats.tabular import Made, Places, as_text
+from dagkit_operators.formats.tabular import Made, Places, RecordsReader, V, as_text
 from dagkit_operators.native.json_members import MemberNames, columns_of
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import Ignored, names_within, other_members, reason_of, with_nulls
@@ -197,3 +197,12 @@ def _trimmed(part: Part, blank: bytes) -> Sequence[Part]:
             close()
     close()
     return parts
+
+
+class JsonLinesReader(RecordsReader[V], Generic[V]):
+    """Reads blocks of JSON lines, and sends a record for each line."""
+
+    kind = "files.json-lines-reader/1"
+
+    reader_context: JsonLinesContext = JsonLinesContext()
+    """How lines become records."""

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from pydantic import PositiveInt
 
@@ -11,11 +11,10 @@ from dagkit import Block
 from dagkit.errors import RunFailure
 from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import BadFile, Seekable
+from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile, filled
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
-from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext, dropped
+from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, RecordsReader, TabularContext, V, dropped
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import reason_of
 
@@ -221,7 +220,7 @@ def _file(stream: Seekable, block: Block) -> Any:
     """The stream as a file for Arrow, which begins with the end of a file: content of unknown length is kept whole."""
     length = (block.facts or {}).get("length")
     if length is not None and block.end != OFFSET_INFINITY:
-        return _File(stream, int(length))
+        return StreamFile(stream, int(length))
     content, buffer = io.BytesIO(), memoryview(bytearray(WHOLE))
     stream.seek(0)
     while count := filled(stream, buffer):
@@ -229,30 +228,10 @@ def _file(stream: Seekable, block: Block) -> Any:
     return content
 
 
-class _File(io.RawIOBase):
-    """A stream of known length."""
+class ParquetReader(RecordsReader[V], Generic[V]):
+    """Reads blocks of Parquet files, and sends a record for each row. A row group comes from one block."""
 
-    def __init__(self, stream: Seekable, length: int) -> None:
-        self._stream = stream
-        self._length = length
-        self._place = stream.seek(0)
+    kind = "files.parquet-reader/1"
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._place
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._length}[whence]
-        self._place = self._stream.seek(base + offset)
-        return self._place
-
-    def read(self, size: int = -1, /) -> bytes:
-        buffer = bytearray(max(0, self._length - self._place) if size < 0 else size)
-        count = filled(self._stream, memoryview(buffer))
-        self._place += count
-        return bytes(memoryview(buffer)[:count])
+    reader_context: ParquetContext = ParquetContext()
+    """How rows become records."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.encodings import Encoding
-from dagkit_operators.contexts.lines import LineTooLong, filled
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.contexts.lines import LineTooLong
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.native.bytewise import offsets_of
 
 if TYPE_CHECKING:  # compiling alone does not load numpy

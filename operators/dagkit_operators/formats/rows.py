@@ -36,7 +36,7 @@ class Rows(Column):
         return Rows, (self.batch, self.maker)
 
     def values(self) -> Sequence[Any]:
-        return self.maker.of(self.batch.schema.names, [column.to_pylist() for column in self.batch.columns])
+        return self.maker.of(self.batch.column_names, [column.to_pylist() for column in self.batch.columns])
 
     def array(self) -> "pa.StructArray":
         return self.batch.to_struct_array()
@@ -58,6 +58,6 @@ class Rows(Column):
         if self.maker.made_by is None:
             return Batch.of_column(self)
         columns: dict[str, Column] = {
-            name: Arrowed(column) for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True)
+            name: Arrowed(column) for name, column in zip(self.batch.column_names, self.batch.columns, strict=True)
         }
         return Batch(columns, self.maker.made_by)

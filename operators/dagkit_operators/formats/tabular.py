@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pydantic import field_validator, model_validator
+from typing_extensions import TypeVar
 
-from dagkit import Batch, Block, Column, Listed
+from dagkit import Batch, Block, Column, Listed, OutputPort
 from dagkit.errors import did_you_mean
 from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
@@ -15,6 +16,7 @@ from dagkit_operators.filesystem.access import BadFile
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
 from dagkit_operators.payloads import Record, Rejected
+from dagkit_operators.reading.block_reader import BlockReader
 from dagkit_operators.values.record_types import (
     FieldType,
     Ignored,
@@ -28,6 +30,7 @@ from dagkit_operators.values.record_types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+V = TypeVar("V", default=Any)
 Made = Batch[Record[Any]] | Unsent
 NUMBER = "dagkit row number"
 """The name of the column that numbers the rows while some are dropped."""
@@ -272,6 +275,12 @@ class TabularContext(ReaderContext[Any]):
         if missing:
             hint = did_you_mean(missing[0], available)
             raise ColumnsMismatched(path, f"the file has no column {missing[0]!r}; {hint}")
+
+
+class RecordsReader(BlockReader[Any], Generic[V]):
+    """Reads records whose type is that of its reader context, if it has one."""
+
+    messages = OutputPort[Record[V]](main=True)
 
 
 def dropped(rows: int) -> Iterator[Dropped]:

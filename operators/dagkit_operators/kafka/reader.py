@@ -1,7 +1,7 @@
 """Reading messages of topics."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Generic, Literal
 
@@ -17,10 +17,11 @@ from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messa
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange, place_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.looks import outage_of
-from dagkit_operators.payloads import Rejected
+from dagkit_operators.payloads import Rejected, why_invalid
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.records.rejecting import ItemRejected
 from dagkit_operators.values.keys import Key
+from dagkit_operators.values.processed import returned_by
 from dagkit_operators.values.timed_elements import TimedElements
 
 T = TypeVar("T", default=KafkaMessage)
@@ -60,6 +61,9 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
     """For a range without an end: the time until a partition without new messages is read again."""
     event_time: Key = None
     """The event time of an item: a function of it, or a field of it. None: the timestamp of the message."""
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:  # noqa: ARG002 - what the topics hold
+        return None if port != "messages" or self.parse is None else returned_by(self.parse)
 
     def truncate(self, element: KafkaRange, restriction: OffsetRange) -> OffsetRange | None:
         """The range up to the current end of the partition; the range itself if the cluster does not answer."""
@@ -231,7 +235,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
 
     def _reject(self, message: KafkaMessage, fault: ValueError) -> None:
         text = "" if message.value is None else as_text(message.value)
-        rejected = Rejected(f"{message.topic}/{message.partition}", message.offset, text, str(fault), message)
+        rejected = Rejected(f"{message.topic}/{message.partition}", message.offset, text, why_invalid(fault), message)
         if not self.rejected.is_connected:
             raise ItemRejected(rejected, message.place) from fault
         self.rejected.emit(rejected)

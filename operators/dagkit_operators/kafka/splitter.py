@@ -110,7 +110,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
     def teardown(self) -> None:
         """Disconnect, also the consumers that readers left in this process: they would fetch messages until it ends."""
         if self._looks is not None:
-            self._looks.abandoned.set()
+            self._looks.abandon()
         self._client = None
         CONSUMERS.close()
 

@@ -45,7 +45,8 @@ class Topics:
         self._address = str(settings["bootstrap.servers"])
         self._failures = Failures()
         self._admin = made("AdminClient", settings, self._failures)
-        self._library = confluent()
+        self._library = library = confluent()
+        self._spec = library.admin.OffsetSpec
         self._seconds = FIRST_SECONDS
         self._knows_leaders = True
         """Whether the leaders of partitions that the client remembers may be asked: its next request succeeded."""
@@ -104,10 +105,6 @@ class Topics:
             except self._library.KafkaException as failed:
                 if failed.args[0].name() != "TOPIC_ALREADY_EXISTS":
                     raise
-
-    @property
-    def _spec(self) -> Any:
-        return self._library.admin.OffsetSpec
 
     def _offsets(
         self, partitions: Iterable[Partition], spec: Any, *, uncommitted: bool = False

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from ctypes import POINTER, Structure, addressof, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +162,7 @@ class PartitionQueue:
     def __init__(self, native: Native, handle: int, topic: str, partition: int, most: int) -> None:
         """Make the queue before the partition is assigned: librdkafka then uses it from the first message on."""
         self._native = native
+        self._compiled, self._functions = native.compiled, native.functions
         self._queue = native.queue_of(handle, topic.encode(), partition)
         native.forward(self._queue, None)
         self._events = (c_void_p * most)()
@@ -173,19 +174,20 @@ class PartitionQueue:
 
     def take(self, seconds: float) -> list[MessageColumns | Event]:
         """Return the messages and events that have arrived, in order. If there are none, wait for the first."""
-        compiled, functions = self._native.compiled, self._native.functions
         events, messages = addressof(self._events), addressof(self._messages)
-        count = compiled.dagkit_take(functions, self._queue, round(seconds * 1000), events, messages, len(self._events))
+        count = self._compiled.dagkit_take(
+            self._functions, self._queue, round(seconds * 1000), events, messages, len(self._events)
+        )
         try:
             return list(self._in_order(count))
         finally:
-            compiled.dagkit_release(functions, events, count)
+            self._compiled.dagkit_release(self._functions, events, count)
 
     def _in_order(self, count: int) -> Iterator[MessageColumns | Event]:
         at, sizes = 0, (c_int64 * 3)()
         while at < count:
             place = addressof(self._messages) + at * ctypes.sizeof(c_void_p)
-            found = self._native.compiled.dagkit_messages(self._native.functions, place, count - at, sizes)
+            found = self._compiled.dagkit_messages(self._functions, place, count - at, sizes)
             yield self._columns(place, found, *sizes) if found else self._event(self._events[at])
             at += found or 1
 
@@ -202,8 +204,8 @@ class PartitionQueue:
 
         offsets, times = np.empty(count, np.int64), np.empty(count, np.int64)
         keys, values = _Filled(count, key_bytes), _Filled(count, value_bytes)
-        self._native.compiled.dagkit_columns(
-            self._native.functions,
+        self._compiled.dagkit_columns(
+            self._functions,
             place,
             count,
             offsets.ctypes.data,
@@ -252,7 +254,7 @@ class TopicSender:
 
     def __init__(self, native: Native, handle: int, topic: str) -> None:
         self._native = native
-        self._handle = handle
+        self._send = partial(native.compiled.dagkit_send, native.functions, handle)
         self._topic = native.topic_of(handle, topic.encode(), None)
 
     def close(self) -> None:
@@ -271,9 +273,7 @@ class TopicSender:
         error = c_int32()
         columns = [_read(keys), _read(values)]
         stamps = np.ascontiguousarray(times.fill_null(0).to_numpy())
-        reached = self._native.compiled.dagkit_send(
-            self._native.functions,
-            self._handle,
+        reached = self._send(
             self._topic,
             first,
             len(values),

@@ -24,6 +24,12 @@ _REFUSALS = (403, 404, 530)
 """The codes of AMQP for: access refused, not found, not allowed."""
 
 
+def at_host(url: str) -> str:
+    """The host and port of a broker, ` at HOST:PORT`. Empty if there is none, or if it may be part of a password."""
+    host = url.partition("://")[2].partition("/")[0]
+    return f" at {host.rpartition('@')[2]}" if host and url.count("@") == host.count("@") else ""
+
+
 class QueueRefused(RunFailure):
     """A broker refuses the credentials or has no such queue, or there is no way to connect to it."""
 
@@ -108,7 +114,7 @@ class Consumer:
 
     def _run(self) -> None:
         """Receive messages until the consumer is closed; connect again whenever the connection is lost."""
-        outage = Outage(f"the broker of the queue {self._queue}")
+        outage = Outage(f"the broker of the queue {self._queue}{at_host(self._url)}")
         while not self._stopped.is_set():
             lost: tuple[type[Exception], ...] = ()
             try:

@@ -9,7 +9,7 @@ from dagkit import Column, Listed
 from dagkit.errors import RunFailure, clipped
 from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit_operators.payloads import Rejected
+from dagkit_operators.payloads import Rejected, why_invalid
 
 
 class LineRejected(RunFailure):
@@ -50,7 +50,7 @@ class Conversion:
             except ValueError as fault:
                 index = len(items) + len(rejected)
                 start = _start(column, starts(), index)
-                self.reject(Rejected(self.path, start, as_text(given[index]), str(fault)), fault)
+                self.reject(Rejected(self.path, start, as_text(given[index]), why_invalid(fault)), fault)
                 rejected.append(index)
             except Exception as error:
                 index = len(items) + len(rejected)

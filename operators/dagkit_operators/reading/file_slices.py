@@ -10,9 +10,8 @@ from dagkit import Batch, Block, Context, Listed, OutputPort
 from dagkit.ground.urls import is_url
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
-from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Tracker, records_of
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.payloads import FileSlice, Record, key_of_copy
 from dagkit_operators.reading.block_reader import BlockReader
 

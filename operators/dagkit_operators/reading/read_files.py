@@ -14,12 +14,11 @@ from dagkit_operators.contexts.reader_context import ReaderContext, Tracker
 from dagkit_operators.filesystem.identities import witness_in
 from dagkit_operators.payloads import BLOCK_SIZE, VALUE, FileInfo, Record
 from dagkit_operators.reading.conversion import Conversion
-from dagkit_operators.reading.reader import T
-from dagkit_operators.reading.text_format import TextForm
+from dagkit_operators.reading.reader import LinesReader, T
 from dagkit_operators.values.processed import returned_by
 
 
-class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
+class ReadFiles(LinesReader[T], SplittableOperator[FileInfo], Generic[T]):
     """Reads files as they were when they were found, and sends their records, or what `parse` returns for each.
 
     Records are lines unless another reader context is set. All partitions share the reading of a file, in parts that

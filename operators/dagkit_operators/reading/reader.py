@@ -17,7 +17,7 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
 from dagkit_operators.compression.codec import Codec, Compression, CompressionBroken
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
-from dagkit_operators.contexts.lines import CHUNK_SIZE
+from dagkit_operators.contexts.lines import CHUNK_SIZE, LineForm
 from dagkit_operators.contexts.reader_context import (
     Broken,
     Dropped,
@@ -358,6 +358,21 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     def context_for(self, path: str) -> ReaderContext[T]:
         """The reader context for a file, with the block size of its filesystem."""
         return self.reader_context.with_block_size(self.get_default_block_size(path))
+
+
+class LinesReader(LineForm, Reader[T], Generic[T]):
+    """A reader that shares the properties of lines with its reader context."""
+
+    __hash__ = Reader.__hash__  # else pydantic makes one of the values of all properties, which need not be hashable
+
+    @model_validator(mode="after")
+    def _have_an_effect(self) -> Self:
+        """Refuse a property of lines beside a reader context for something else, which would ignore it."""
+        context, own = type(self.reader_context), LineForm.model_fields.keys() & self.model_fields_set
+        unused = [name for name in LineForm.model_fields if name in own - context.model_fields.keys()]
+        if unused:
+            raise ValueError(f"{unused[0]} is set, and {context.__name__} has no such property; leave it away")
+        return self
 
 
 def _ends_file(block: Block) -> bool:

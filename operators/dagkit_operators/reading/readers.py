@@ -11,10 +11,10 @@ from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext, 
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.reading.block_reader import BlockReader
-from dagkit_operators.reading.text_format import TextForm
+from dagkit_operators.reading.reader import LinesReader
 
 
-class LineReader(TextForm[str], BlockReader[str]):
+class LineReader(LinesReader[str], BlockReader[str]):
     """Reads blocks of text files, and sends a record for each line.
 
     A line belongs to the block in which it starts. The delimiter is no part of the record; the last line of a file may

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from dagkit import Batch, Block, Column
 from dagkit.ranges import ManualWatermarkEstimator
-from dagkit_operators.payloads import FileInfo, Rejected
+from dagkit_operators.payloads import FileInfo, Rejected, why_invalid
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.values.masks import only
 from dagkit_operators.values.processed import processed_value
@@ -68,7 +68,7 @@ class TimedFiles(TimedElements):
             except ValueError as fault:
                 text = as_text(processed_value(item, None))
                 start = None if places is None else places[index]
-                self.reject(Rejected(path, start, text, str(fault), item), fault)
+                self.reject(Rejected(path, start, text, why_invalid(fault), item), fault)
             else:
                 taken.append(index)
         return only(batch, taken)

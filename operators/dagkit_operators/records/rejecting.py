@@ -8,7 +8,7 @@ from typing import Any
 from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
 from dagkit.errors import RunFailure, clipped
 from dagkit.ground.urls import shown
-from dagkit_operators.payloads import Rejected
+from dagkit_operators.payloads import Rejected, why_invalid
 from dagkit_operators.reading.conversion import as_text
 
 
@@ -39,7 +39,7 @@ class Rejecting(Operator):
         """Send an item to `rejected`. Raise ItemRejected if that output is not connected."""
         element, offset = self.item_origin
         path, at = path or getattr(element, "path", ""), offset if start is None else start
-        rejected = Rejected(path, at, as_text(value), str(fault), item)
+        rejected = Rejected(path, at, as_text(value), why_invalid(fault), item)
         if not self.rejected.is_connected:
             raise ItemRejected(rejected) from fault
         self.rejected.emit(rejected)

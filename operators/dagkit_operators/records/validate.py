@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Generic
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, Lines, OutputPort, Rows, auto_metric
@@ -114,12 +114,9 @@ class Validate(RejectingRowOperator, IgnoresFields, Generic[S, T]):
     def _validated(self, value: Any) -> Any:
         model: Any = self.model
         validator = _validator(model)
-        try:
-            if isinstance(value, str | bytes):
-                return validator.validate_json(value)
-            return validator.validate_python(value, from_attributes=True)
-        except ValidationError as invalid:
-            raise ValueError(_reason(invalid)) from invalid
+        if isinstance(value, str | bytes):
+            return validator.validate_json(value)
+        return validator.validate_python(value, from_attributes=True)
 
 
 @lru_cache(maxsize=64)
@@ -153,9 +150,3 @@ def _fields_beyond(kind: Any, known: frozenset[str]) -> Sequence[str]:
         return [name for name in names_of(kind) if name not in known]
     except TypeError:
         return ()
-
-
-def _reason(invalid: ValidationError) -> str:
-    """All faults in one line, each with the path of its field."""
-    faults = invalid.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}".removeprefix(": ") for fault in faults)

@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
-from pydantic import Field, SecretStr, field_validator
-
-from dagkit import Operator
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
 from dagkit_operators.tables.storage import RowRefused, database_refused
@@ -48,16 +45,18 @@ def quoted_name(name: str) -> str:
 class Connection:
     """One connection. A transaction begins with the first statement, and ends with `commit` or `rollback`."""
 
-    mark: ClassVar[str] = "?"
+    mark: str = "?"
     """Stands for the parameter of a statement."""
     finding: ClassVar[str] = "SELECT 1 FROM pragma_table_info(?) LIMIT 1"
     """The statement that returns a row if there is a table of a name."""
     literal: ClassVar[str] = "quote({})"
-    """The expression whose value is that of a column as SQL."""
+    """The expression whose value is that of a column as SQL; empty if databases differ in it."""
 
-    def __init__(self, name: str, connect: Callable[[], Any]) -> None:
+    def __init__(self, name: str, connect: Callable[[], Any], driver: Any) -> None:
         self.name = name
         """The database in messages, without secrets."""
+        self.errors: type[Exception] = driver.Error
+        """What the driver raises."""
         with self.failing():
             self._connection = connect()
             self._cursor = self._connection.cursor()
@@ -77,10 +76,9 @@ class Connection:
     @contextmanager
     def failing(self) -> Iterator[None]:
         """Raise a failure with a code for an error of the driver."""
-        manager = library("adbc_driver_manager", "sql")
         try:
             yield
-        except manager.Error as error:
+        except self.errors as error:
             raise failure_of(error, self.name) from error
 
     def execute(self, statement: str, parameter: str | None = None) -> list[tuple[Any, ...]]:
@@ -94,7 +92,7 @@ class Connection:
             self._cursor.execute(statement)
         else:
             self._cursor.execute(statement.replace("?", self.mark), [parameter])
-        return list(self._cursor.fetchall())
+        return list(self._cursor.fetchall()) if self._cursor.description else []
 
     def table(self, statement: str) -> "pa.Table":
         """The rows of a query as columns. Types of the database without one of Arrow become text."""
@@ -113,28 +111,23 @@ class Connection:
         """Commit. Raise `RowRefused` for a constraint that the database checks now."""
         try:
             self._connection.commit()
-        except library("adbc_driver_manager", "sql").Error as error:
+        except self.errors as error:
             if kind_of(error) is Kind.ROWS:
                 raise RowRefused(self.name, "a row", text_of(error)) from error
             raise failure_of(error, self.name) from error
 
     def rollback(self) -> None:
         with self.failing():
-            try:
-                self._connection.rollback()
-            except library("adbc_driver_manager", "sql").Error as error:
-                if "no transaction is active" not in str(error):
-                    raise
-                self._cursor.execute("BEGIN")  # a trigger of SQLite rolled back, and the driver began none again
+            self._connection.rollback()
 
     def insert(
         self, table: str, batches: "pa.RecordBatchReader | pa.Table", *, mode: str = "append", temporary: bool = False
     ) -> None:
         """Insert rows. Errors of the driver pass as they are: the caller finds the row that is refused."""
         schema, _, name = table.rpartition(".")
-        self._cursor.adbc_ingest(
-            name, batches, mode=mode, temporary=temporary, **({"db_schema_name": schema} if schema else {})
-        )
+        into = {"db_schema_name": schema} if schema else {}
+        with self._connection.cursor() as cursor:  # that of DuckDB would insert the parameters of later statements, too
+            cursor.adbc_ingest(name, batches, mode=mode, temporary=temporary, **into)
 
     def schema_of(self, table: str) -> "pa.Schema | None":
         """The columns of a table; None if there is no such table."""
@@ -164,7 +157,7 @@ class Postgres(Connection):
         if password is not None:
             user, _, host = parts.netloc.rpartition("@")
             address = f"{user}:{quote(password, safe='')}@{host}"
-        super().__init__(url, lambda: driver.connect(urlunsplit(parts._replace(netloc=address))))
+        super().__init__(url, lambda: driver.connect(urlunsplit(parts._replace(netloc=address))), driver)
 
     def table_name(self, table: str) -> str:
         return quoted(table)
@@ -186,7 +179,15 @@ class Sqlite(Connection):
                 cursor.execute(f"PRAGMA busy_timeout = {int(millis)}")
             return connection
 
-        super().__init__(url, connect)
+        super().__init__(url, connect, driver)
+
+    def rollback(self) -> None:
+        try:
+            self._connection.rollback()
+        except self.errors as error:
+            if "no transaction is active" not in str(error):
+                raise failure_of(error, self.name) from error
+            self.run("BEGIN")  # a trigger rolled back, and the driver began none again
 
 
 def connected(url: str, password: str | None = None, home: str = "", *, creates: bool = True) -> Connection:
@@ -197,27 +198,3 @@ def connected(url: str, password: str | None = None, home: str = "", *, creates:
 def columns(names: Iterable[str]) -> str:
     """Names of columns in SQL, with commas."""
     return ", ".join(quoted_name(name) for name in names)
-
-
-class SqlClient(Operator):
-    """An operator that connects to a database: to a file of SQLite, or to PostgreSQL."""
-
-    url: str = Field(default=...)
-    """The database: `sqlite:///` and a path, or `postgresql://user@host:port/database` with options after a `?`.
-
-    A relative path of SQLite starts from the working directory of the launch. Only a writer that may create its table
-    creates the file. `?timeout_millis=100` says how long
-    SQLite waits for a lock, by default five seconds.
-    """
-    password: SecretStr | None = None
-    """The password of the user in the url. No message and no plan shows it."""
-
-    @field_validator("url")
-    @classmethod
-    def _names_a_database(cls, url: str) -> str:
-        return check_url(url)
-
-    def connected(self, home: str = "", *, creates: bool = False) -> Connection:
-        """Connect to the database. A missing file of SQLite is created if `creates` is set, else refused."""
-        password = None if self.password is None else self.password.get_secret_value()
-        return connected(self.url, password, home, creates=creates)

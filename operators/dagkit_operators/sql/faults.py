@@ -39,11 +39,24 @@ _BY_TEXT = (
     ),
     (
         Kind.REFUSED,
-        r"readonly database|failed to open|unable to open|failed: FATAL:|no password supplied|is not a database",
+        (
+            r"readonly database|failed to open|unable to open|failed: FATAL:|no password supplied|is not a database|"
+            r"[Aa]ccess denied|[Uu]nknown database|authentication failed"
+        ),
     ),
-    (Kind.ROWS, r"constraint failed|datatype mismatch|failed to execute: (?s:.)*query was: INSERT"),
+    (
+        Kind.ROWS,
+        (
+            r"(?i)constraint .*failed|constraint (error|failed)|conversion error|datatype mismatch|"
+            r"failed to execute: (?s:.)*query was: INSERT"
+        ),
+    ),
+    (
+        Kind.STATEMENT,
+        r"(?i)no such (table|column)|doesn't (exist|have a default)|unknown column|catalog error|unsupported type",
+    ),
 )
-"""By the text of an error without SQLSTATE: those of SQLite, and those of a connection to PostgreSQL.
+"""By the text of an error without SQLSTATE: those of SQLite, MariaDB, DuckDB, and of a connection to PostgreSQL.
 
 SQLite has compiled a statement before it executes it. What fails then, such as a trigger with a text of its own, is
 about a row.
@@ -52,18 +65,29 @@ _INTEGRITY = 8
 """The status of ADBC for a constraint, and for the trigger of an INSERT that SQLite does not do in bulk."""
 _IO = 10
 """The status of ADBC for a failed connection."""
+_BY_CLASS = {
+    "IntegrityError": Kind.ROWS,
+    "DataError": Kind.ROWS,
+    "InterfaceError": Kind.AWAY,
+    "OperationalError": Kind.AWAY,
+}
+"""By a class of PEP 249. ADBC has these, too, but its status says more."""
 
 
 def kind_of(error: Any) -> Kind:
-    """What can be done about an error of an ADBC driver."""
-    if error.sqlstate:
-        return next(kind for kind, states in _BY_STATE if error.sqlstate.startswith(states))
-    if error.status_code == _INTEGRITY:
+    """What can be done about an error of a driver of ADBC or PEP 249."""
+    state, status = getattr(error, "sqlstate", None), getattr(error, "status_code", None)
+    if state:
+        return next(kind for kind, states in _BY_STATE if state.startswith(states))
+    if status == _INTEGRITY:
         return Kind.ROWS
     for kind, pattern in _BY_TEXT:
         if re.search(pattern, str(error)):
             return kind
-    return Kind.AWAY if error.status_code == _IO else Kind.STATEMENT
+    if status is None:
+        kinds = (_BY_CLASS[base.__name__] for base in type(error).mro() if base.__name__ in _BY_CLASS)
+        return next(kinds, Kind.STATEMENT)
+    return Kind.AWAY if status == _IO else Kind.STATEMENT
 
 
 def text_of(error: Exception) -> str:
@@ -78,7 +102,7 @@ def text_of(error: Exception) -> str:
 
 
 def failure_of(error: Any, database: str) -> Exception:
-    """The failure for an error of an ADBC driver. A row that is refused is found by the caller."""
+    """The failure for an error of a driver. A row that is refused is found by the caller."""
     text = f"{database}: {text_of(error)}"
     match kind_of(error):
         case Kind.AWAY:

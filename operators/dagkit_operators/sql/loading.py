@@ -6,8 +6,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from dagkit_operators.libraries import library
-from dagkit_operators.sql.databases import Connection, Postgres, columns, quoted, quoted_name
+from dagkit_operators.sql.any_database import AnyDatabase
+from dagkit_operators.sql.databases import Connection, Postgres, Sqlite, columns, quoted, quoted_name
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
 from dagkit_operators.tables.staged_rows import row_refused
 from dagkit_operators.tables.storage import RowRefused, table_mismatched
@@ -45,6 +45,8 @@ class TableLoader:
     def check(self, schema: "pa.Schema") -> None:
         """Raise a failure if the table cannot take rows with these columns."""
         self._forms(schema)
+        if isinstance(self._connection, AnyDatabase):
+            return
         names = columns(schema.names)
         source = f"SELECT {names} FROM {quoted(self.table)} WHERE 1 = 0"
         self._connection.execute(self._insertion(schema.names, source))
@@ -58,6 +60,9 @@ class TableLoader:
 
     def _load(self, rows: "pa.Table") -> None:
         converted = self._forms(rows.schema)
+        if self._key and isinstance(self._connection, AnyDatabase):
+            self._connection.update(self.table, rows, self._key)
+            return
         ready = _plain(rows, self._connection)
         if isinstance(self._connection, Postgres):
             ready = _cast(ready, self._schema(), converted)
@@ -160,7 +165,7 @@ class TableLoader:
                 self._load(rows)
         except pa.ArrowInvalid as error:
             return _Refusal(str(error), error)
-        except library("adbc_driver_manager", "sql").Error as error:
+        except self._connection.errors as error:
             if kind_of(error) is not Kind.ROWS:
                 raise failure_of(error, self._connection.name) from error
             return _Refusal(text_of(error), error)
@@ -187,7 +192,7 @@ def _plain(rows: "pa.Table", connection: Connection) -> "pa.Table":
     """The rows without the types that the driver cannot write."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    if isinstance(connection, Postgres):
+    if not isinstance(connection, Sqlite):
         return rows
     for index, field in enumerate(rows.schema):
         if pa.types.is_decimal(field.type):  # SQLite has no decimals, and text loses nothing

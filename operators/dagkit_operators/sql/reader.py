@@ -12,7 +12,8 @@ from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, Restrict
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.looks import outage_of
-from dagkit_operators.sql.databases import Connection, SqlClient, quoted_name
+from dagkit_operators.sql.client import SqlClient
+from dagkit_operators.sql.databases import Connection, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlQuery, SqlRange
 from dagkit_operators.tables.storage import table_mismatched
 from dagkit_operators.values.record_types import maker_of
@@ -61,7 +62,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
             return OffsetRange(element.start, element.end)
         if element.key is None:
             return OffsetRange(0, 1)
-        outage = outage_of(self.url)
+        outage = outage_of(self.database)
         try:
             with self.connected(self._home) as connection:
                 highest = _highest(element, element.key, connection)
@@ -72,7 +73,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
         return OffsetRange(element.start, max(element.start, highest) + 1)
 
     def process(self, element: SqlQuery, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Any]]:
-        outage = outage_of(self.url)
+        outage = outage_of(self.database)
         try:
             with self.connected(self._home) as connection:
                 if isinstance(element, SqlRange) and element.steps is not None:

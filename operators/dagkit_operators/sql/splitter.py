@@ -9,7 +9,8 @@ from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 
 from dagkit import Context, InputOperator, OutputPort, State
 from dagkit_operators.looks import Looks
-from dagkit_operators.sql.databases import Connection, SqlClient, quoted, quoted_name
+from dagkit_operators.sql.client import SqlClient
+from dagkit_operators.sql.databases import Connection, quoted, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlRange, bounds_between, highest
 from dagkit_operators.tables.storage import table_mismatched
 
@@ -68,13 +69,13 @@ class SqlSplitter(SqlClient, InputOperator):
 
     def teardown(self) -> None:
         if self._looks is not None:
-            self._looks.abandoned.set()
+            self._looks.abandon()
 
     def emit_tuples(self) -> None:
         """Send what the last look found. Without one, begin a look."""
         assert self._looks is not None, "an operator is set up before it runs"
         if not self._looks.are_on and self._looks.are_due():
-            self._looks.begin(partial(self._looks.ask, self.url, self._found))
+            self._looks.begin(partial(self._looks.ask, self.database, self._found))
         for each in self._looks.take() or ():
             self.ranges.emit(each)
             self.next_key, self.next_number = each.end, each.number + 1
@@ -85,6 +86,12 @@ class SqlSplitter(SqlClient, InputOperator):
         with self.connected() as connection:
             self._check_keys(connection)
             if self.last_key or (not self.next_number and not self._begins_with_integers(connection)):
+                if not connection.literal:
+                    raise table_mismatched(
+                        f"{', '.join(self._columns)} is no column of integers, 0 or more, by which the rows that "
+                        f"{self.driver} reads are divided",
+                        "take such a column as the key, or read a `SqlQuery` without one, in one step",
+                    )
                 return list(self._ranges_of_steps(connection))
             return list(self._ranges_of_integers(connection))
 

@@ -8,9 +8,11 @@ from pydantic import Field
 from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, StagedWindow
-from dagkit_operators.sql.databases import Connection, SqlClient, quoted
+from dagkit_operators.sql.client import SqlClient
+from dagkit_operators.sql.databases import Connection, quoted
 from dagkit_operators.sql.loading import TableLoader
 from dagkit_operators.tables.staged_rows import TableWriter, together
+from dagkit_operators.tables.storage import database_refused, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,10 +46,7 @@ class WindowedTable:
 
     def prepare(self, writer: str) -> None:
         self._connection = connection = self._connect()
-        windows = quoted(self._windows)
-        if connection.schema_of(self._windows) is None:
-            connection.execute(f"CREATE TABLE {windows} (writer TEXT PRIMARY KEY, window_id BIGINT NOT NULL)")
-        connection.execute(f"INSERT INTO {windows} VALUES (?, 0) ON CONFLICT DO NOTHING", writer)
+        self._enter(connection, writer)
         if self._schema is not None:
             loader = TableLoader(connection, self._table, self._key)
             if self._creates_table and not loader.exists():
@@ -69,13 +68,50 @@ class WindowedTable:
             self._connection.close()
             self._connection = None
 
+    def _enter(self, connection: Connection, writer: str) -> None:
+        """Enter the writer in the table of windows, unless it is there."""
+        windows = quoted(self._windows)
+        if connection.schema_of(self._windows) is None:
+            connection.execute(f"CREATE TABLE {windows} (writer VARCHAR(700) PRIMARY KEY, window_id BIGINT NOT NULL)")
+            connection.commit()
+        if self._last_window(connection, writer) is not None:
+            return
+        entering = f"INSERT INTO {windows} (writer, window_id) VALUES (?, 0)"
+        connection.execute(entering, writer)
+        connection.rollback()
+        if self._last_window(connection, writer) is not None:
+            raise database_refused(
+                f"{connection.name} keeps what a transaction rolled back, so a window could be there in part, or twice",
+                "let no statement commit by itself; in MariaDB and MySQL, let tables have the engine InnoDB",
+            )
+        connection.execute(entering, writer)
+        connection.commit()
+
+    def _last_window(self, connection: Connection, writer: str) -> int | None:
+        found = connection.execute(f"SELECT writer, window_id FROM {quoted(self._windows)} WHERE writer = ?", writer)
+        for name, window in found:
+            if name != writer:
+                raise table_mismatched(
+                    f"{self._windows} holds the windows of {name}, and takes {writer} for the same",
+                    "change the collation of its column `writer`, so that it distinguishes upper and lower case",
+                )
+            return int(window)
+        return None
+
     def _claims(self, connection: Connection, window: StagedWindow) -> bool:
         """Record the window. Return False if it was recorded before.
 
         The row is locked until the transaction ends, so that an older driver waits, and then finds the window.
         """
-        upto = f"SET window_id = {window.window_id} WHERE writer = ? AND window_id < {window.window_id}"
-        return bool(connection.execute(f"UPDATE {quoted(self._windows)} {upto} RETURNING window_id", window.writer))
+        update = f"UPDATE {quoted(self._windows)} SET window_id = "
+        connection.execute(f"{update} window_id WHERE writer = ?", window.writer)
+        last = self._last_window(connection, window.writer)
+        if last is None:
+            raise table_mismatched(f"{self._windows} no longer holds {window.writer}, which the launch entered")
+        if last >= window.window_id:
+            return False
+        connection.execute(f"{update} {window.window_id} WHERE writer = ?", window.writer)
+        return True
 
 
 T = TypeVar("T", default=Any)

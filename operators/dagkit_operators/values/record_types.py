@@ -23,6 +23,7 @@ from typing import (
 from dagkit import Operator, auto_metric
 from dagkit.schema.objects import objects_of, whole_by_fields
 from dagkit_operators.native.json_members import MemberNames, MemberPairs, others_of
+from dagkit_operators.payloads import why_invalid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -268,10 +269,7 @@ class Maker:
 
 def reason_of(fault: Exception) -> str:
     """Why a row is refused, in one line."""
-    errors = getattr(fault, "errors", None)
-    if errors is None:
-        return str(fault).partition("\n")[0]
-    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the record'}: {one['msg']}" for one in errors())
+    return (why_invalid(fault) if isinstance(fault, ValueError) else str(fault)).partition("\n")[0]
 
 
 MOST_NAMES = 8

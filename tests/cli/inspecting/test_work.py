@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.inspecting.work.requesting import this_user
+from dagkit.cli.inspecting.work import this_user
 from tests.old_files import aged
 from tests.processes import await_end
 

@@ -76,6 +76,8 @@ def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder, caplog):
     assert " error   OperatorFailed: times failed in window 1" in text
     assert " warning window 1, times: " not in text, "the error that ends the run reports the failure"
     assert " warning window 1, times: ValueError" in dagkit("logs", "app", "-v").out
+    last = json.loads(dagkit("logs", "app", "--json").out.splitlines()[-1])
+    assert (last["event"], last["window"], last["operator"]) == ("stopped", 1, "times")
     error = json.loads(dagkit("status", "app", "--json").out)["error"]
     assert error["raised_at"].startswith(f"{Path(__file__).parents[2]}/engine/parts/test_requests.py:")
 

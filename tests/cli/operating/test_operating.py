@@ -256,7 +256,7 @@ def test_the_only_application_need_not_be_named_and_of_several_and_of_none_one_i
     monkeypatch.chdir(folder / "words")
     dagkit("launch", "app.py", "--once", "--reference", "--fresh", **LONG_WINDOWS)
     assert len(list(Path(".dagkit").iterdir())) == 2, "the earlier run is kept, and is no application"
-    for command in ("status", "logs", "top --count 1"):
+    for command in ("status", "logs", "top --count 1", "ledger ls", "ledger show", "ledger verify"):
         assert dagkit(*command.split()).out == dagkit(*command.split(), ".dagkit/Words").out != ""
     dagkit("new", "more")
     dagkit("launch", "more", "--once", "--reference")

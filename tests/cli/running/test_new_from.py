@@ -1,8 +1,10 @@
 """`dagkit new --from`: an application for what a user has, which runs."""
 
+import ast
 import gzip
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 from dagkit.cli import main
 from dagkit.cli.running import new
+from tests.services.postgres import PASSWORD
 
 ORDERS = """\
 id,zip,Unit price,day,at,ok
@@ -64,11 +67,48 @@ def test_codes_days_that_there_are_not_and_names_that_are_no_identifiers_are_kep
     assert [(row["zip"], row["Unit price"], row["ok"]) for row in rows()] == [("007", 2.5, True), ("123", None, None)]
 
 
+@pytest.mark.parametrize("name", ['a "quote"', 'three """', "a back\\slash \\N"])
+def test_quotes_and_backslashes_in_names_are_no_code(name, dagkit, write):
+    write(f"{name}/a.csv", "it's a 'name',a \\ and a \"\"quote\n1,a\n2,b\n")
+    code, _ = made(dagkit, "--from", name)
+    assert ast.get_docstring(ast.parse(code)) == f"Reads 1 CSV file in {name}."
+    assert rows() == [{"it's a 'name'": 1, 'a \\ and a ""quote': "a"}, {"it's a 'name'": 2, 'a \\ and a ""quote': "b"}]
+
+
 def test_files_without_a_header_in_another_encoding_are_read(dagkit, write):
     write("in/a.csv", "").write_bytes("1\tZürich\n2\tBâle\n".encode("latin-1"))
     code, _ = made(dagkit, "--from", "in")
     assert 'separator="\\t", header=False, encoding="latin-1"' in code
     assert [row["column_2"] for row in rows()] == ["Zürich", "Bâle"]
+
+
+def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, write):
+    write("in/a.csv", "").write_bytes("n,city\n1,Zürich\n".encode("latin-1"))
+    write("in/b.csv", "").write_bytes("\ufeffn,city\n2,Bâle\n".encode())
+    write("in/c.csv", "n,city\n3,Bern\n")
+    code, answer = made(dagkit, "--from", "in")
+    assert "encoding" not in code
+    assert "1 of 3 files are in latin-1, and are read as utf-8: read them by an application of their own" in answer.err
+    assert sorted(row["city"] for row in rows()) == ["Bern", "Bâle"]
+
+
+def test_archives_are_named_as_such_and_not_read(dagkit, write):
+    write("in/a.jsonl", '{"n": 1}\n')
+    for name in ("in/b.zip", "in/c.tar.gz"):
+        write(name, "PK")
+    assert "not read: 2 archives; archives are to be unpacked" in made(dagkit, "--from", "in")[1].err
+
+
+def test_values_of_json_that_do_not_fit_are_named_by_the_path_of_their_field(dagkit, write):
+    lines = [{"n": 1, "of": {"size": number or 0.5}, "big": number} for number in range(19)]
+    write(
+        "in/a.jsonl", "".join(json.dumps(line) + "\n" for line in [*lines, {"n": "x", "of": {"size": "?"}, "big": 0.5}])
+    )
+    _, answer = made(dagkit, "--from", "in")
+    for remark in ("n: 1 of 20 values are no int", "of.size: 1 of 20 values are no float"):
+        assert f"{remark}; their records are rejected\n" in answer.err
+    assert "big:" not in answer.err
+    assert len(rows()) == 19
 
 
 def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit, write):
@@ -103,8 +143,37 @@ def test_a_table_is_read_by_its_number_with_the_types_of_its_columns(dagkit):
     assert rows() == [{"name": "a", "id": 1, "price": 1.5}, {"name": None, "id": 2, "price": None}]
 
 
-def test_a_topic_is_read_as_text(dagkit):
-    assert dagkit("new", "mine", "--from", "kafka://localhost:9092/orders").code == 0
+def test_a_url_with_a_password_puts_it_into_no_file(dagkit, postgres, monkeypatch):
+    postgres.execute("CREATE TABLE bought AS SELECT 7 AS id, 'a' AS name")
+    url = postgres.url.replace("@", f":{PASSWORD}@")
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    code, answer = made(dagkit, "--from", url, "--table", "bought")
+    written = code + Path("mine/properties.properties").read_text() + answer.out + answer.err
+    assert f":{PASSWORD}@" not in written
+    assert "the password is in no file: set the variable DB_PASSWORD to it before a launch" in answer.err
+    assert rows() == [{"id": 7, "name": "a"}]
+
+
+def test_a_topic_of_json_becomes_records_and_another_one_text(dagkit, kafka):
+    orders, notes, none = kafka.topic(2), kafka.topic(), kafka.topic()
+    kafka.produce(orders, ['{"n": 1, "of": {"name": "Ann"}}'] * 20 + ['{"n": 2, "more": 1}'], 1)
+    kafka.produce(orders, ["no JSON"])
+    kafka.produce(notes, ["a note"])
+    code, answer = made(dagkit, "--from", f"kafka://{kafka.address}/{orders}")
+    assert "    n: int\n    of: RowOf | None = None\n    more: int | None = None\n" in code
+    assert sorted(row["n"] for row in rows()) == [1] * 20 + [2]
+    (rejected,) = Path("mine/rejected").iterdir()
+    assert json.loads(rejected.read_text())["text"] == "no JSON"
+    assert "of: " not in answer.err
+    assert dagkit("new", "text", "--from", f"kafka://{kafka.address}/{notes}").code == 0
+    assert "PartWriter()" in Path("text/app.py").read_text()
+    assert "it has no messages to look at" in dagkit("new", "empty", "--from", f"kafka://{kafka.address}/{none}").err
+    dagkit("new", "no", "--from", f"kafka://{kafka.address}/{orders}s").fails(2, f"did you mean {orders!r}?")
+
+
+def test_a_topic_that_does_not_answer_is_read_as_text(dagkit):
+    answer = dagkit("new", "mine", "--from", "kafka://localhost:9092/orders")
+    assert "its messages were not looked at: localhost:9092 does not answer" in answer.err
     assert "Mine is valid: 4 operators, 3 streams, 4 stages" in dagkit("validate", "mine").out
     assert "Splitter.prop.topics = orders" in Path("mine/properties.properties").read_text()
 
@@ -127,15 +196,21 @@ def test_a_terminal_is_asked(write, monkeypatch):
         ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
         ("--from empty", "the folder empty has no file to look at"),
         ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
-        ("--from sqlite:///shop.db", "name a table of the database: --table NAME"),
+        ("--from sqlite:///true.db", "name a table of the database: --table NAME; known here: 'orders', 'people'"),
+        ("--from sqlite:///true.db --table order", "no such table: order; did you mean 'orders'?"),
         ("--from sqlite:///shop.db --table orders", "there is no database"),
         ("--from empty --table orders", "--table goes with a database"),
         ("--from empty --example count", "--from does not go with --example"),
+        ("--from zipped", "zipped holds only archives, which are not read: unpack them"),
         ("--from list.json", "has no line with a JSON object"),
     ],
 )
 def test_what_cannot_be_read_is_said_and_nothing_is_made(dagkit, folder, options, problem):
     (folder / "empty").mkdir()
     (folder / "list.json").write_text("[1,\n2]\n")
+    (folder / "zipped").mkdir()
+    (folder / "zipped/a.zip").write_bytes(b"PK")
+    with closing(sqlite3.connect("true.db")) as connection:
+        connection.executescript("CREATE TABLE orders (id INTEGER); CREATE TABLE people (id INTEGER)")
     dagkit("new", "mine", *options.split()).fails(2, problem)
     assert not (folder / "mine").exists()

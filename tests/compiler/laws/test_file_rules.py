@@ -213,4 +213,5 @@ def test_a_file_that_is_followed_is_sent_once(names, grown, expected):
 
 def test_files_that_another_operator_finds_are_not_those_of_the_first():
     dag = in_a_row(Items[str](items=["lists/*"]), MatchFiles(), ReadFiles(), MatchFiles(), TailFiles())
-    assert program_of(compile_application(dag)).followed == {"3 MatchFiles"}
+    contexts = program_of(compile_application(dag)).contexts
+    assert {name for name, context in contexts.items() if context.is_followed} == {"3 MatchFiles"}

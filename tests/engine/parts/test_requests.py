@@ -225,7 +225,7 @@ def test_an_attribute_that_may_change_does(desk):
     loop, replies = asked(desk, {1: to("PARTITIONER", name), 2: to("RECOVERY_ATTEMPTS", "7")})
     assert sorted(arrived(loop)) == [1, 2, 3, 4]
     assert len(loop.run_state.program.operators["times"]) == 3
-    assert loop.run_state.program.attributes["times"]["OperatorContext.RECOVERY_ATTEMPTS"] == 7
+    assert loop.run_state.program.contexts["times"].attributes["OperatorContext.RECOVERY_ATTEMPTS"] == 7
     assert all(reply.done for reply in replies)
 
 
@@ -469,8 +469,9 @@ def test_answers_that_cannot_be_taken_away_now_do_not_stop_the_run(store, clock,
 
 def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues(tmp_path, store, clock, inbox):
     loop = Desk(tmp_path, multiplied()).loop()
-    parts = {name: getattr(loop.parts, name) for name in ("taps", "inputs", "queue", "operators")}
-    changes = Reconfiguration(loop.run_state, inbox, **parts)
+    run, parts = loop.run_state, loop.parts
+    taps = Taps(run, inbox, parts.inputs)
+    changes = Reconfiguration(run, inbox, taps, parts.inputs, queue=parts.queue, operators=parts.operators)
     request = ask(store, times("10"), clock.now())
     changes.read_requests()
     store.refuses = {("exists", "requests")}

@@ -121,9 +121,16 @@ def test_the_work_of_partitions_is_compared_over_ten_seconds_and_over_one_number
     assert shares == [(1, 0.57, 0.8), (0, 0.43, 0.2)], "items count where no positions are read: 2 of 2,002"
     three = digits(seen(picture, replace(MEASURED, operators={"digits": [STATS] * 3})))
     assert (three.skew, len(three.by_partition)) == (pytest.approx(1.0), 3)
-    later = replace(MEASURED, committed=SECOND + timedelta(seconds=11), operators={"digits": [*others, STATS]})
+    longer = [replace(stats, busy_millis=10 * stats.busy_millis) for stats in (*others, STATS)]
+    later = replace(MEASURED, committed=SECOND + timedelta(seconds=11), operators={"digits": longer})
     assert digits(seen(picture, later)).skew == pytest.approx(500 / 300), "windows that are older do not count"
     assert digits(seen(picture, replace(MEASURED, operators={"digits": [STATS]}))).skew is None
+
+
+def test_the_partitions_of_an_operator_that_hardly_works_are_not_compared(picture):
+    idle = [replace(STATS, busy_millis=busy) for busy in (10, 50)]
+    figures = digits(seen(picture, *WINDOW[:-1], replace(MEASURED, operators={"digits": idle})))
+    assert (figures.busy, figures.skew, figures.by_partition) == (0.03, None, ())
 
 
 def test_the_busiest_operator_works_at_least_for_a_twentieth_of_the_time(picture):
@@ -224,3 +231,38 @@ def test_a_driver_that_waits_for_a_server_says_so_until_it_ends(picture):
     (sentence,) = [each for each in seen(picture, *WINDOW).waits_for if "of this test" in each]
     assert sentence == "the broker of this test has not answered for 0 s: refused"
     assert seen(picture, Ended(3)).waits_for == ()
+
+
+def test_an_input_is_active_when_it_finds_something_and_when_what_it_found_is_read(picture):
+    def files():
+        (activity,) = picture.snapshot().inputs
+        return (activity.operator, activity.at, activity.longest_pause_seconds)
+
+    assert files() == ("ranges", None, 0.0)
+    picture(Found("ranges", 1, 10, 0))
+    assert files() == ("ranges", NOON, 0.0)
+    picture(replace(MEASURED, committed=NOON + timedelta(seconds=90)))
+    assert files() == ("ranges", NOON + timedelta(seconds=90), 90.0), "endless work is found once, and read for ever"
+    picture(replace(MEASURED, operators={"digits": [replace(STATS, positions=0)]}, committed=NOON + timedelta(hours=1)))
+    assert files() == ("ranges", NOON + timedelta(seconds=90), 90.0)
+
+
+def test_rejected_records_have_a_beginning_and_a_share_of_the_last_ones(picture):
+    def window(seconds, rejected):
+        stats = replace(STATS, output_ports=(PortStats("output", 20), PortStats("rejected", rejected)))
+        return replace(MEASURED, committed=NOON + timedelta(seconds=seconds), operators={"digits": [stats]})
+
+    assert digits(seen(picture, window(1, 0))).rejects_since is None
+    first = digits(seen(picture, window(2, 5)))
+    assert (first.rejects_since, first.rejected_share) == (NOON + timedelta(seconds=2), 5 / 45)
+    later = digits(seen(picture, window(30, 20)))
+    assert (later.rejects_since, later.rejected_share) == (NOON + timedelta(seconds=2), 0.5)
+    nothing = replace(
+        MEASURED, committed=NOON + timedelta(seconds=60), operators={"digits": [OperatorStats(5, (), ())]}
+    )
+    assert digits(seen(picture, nothing)).rejected_share == 0.5, "an empty window has no share"
+
+
+def test_an_operator_that_alone_has_pending_work_is_done_when_the_run_is(picture):
+    now = seen(picture, *WINDOW, Started(4, 4, 5.0, {"byte": 1600}), Working([], {4: {"byte": 1200}}))
+    assert digits(now).eta_seconds == now.eta_seconds is not None

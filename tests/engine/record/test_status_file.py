@@ -1,5 +1,6 @@
 """The file with the snapshot of a run, and the drivers that it keeps apart."""
 
+import errno
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.status_file import (
     RECENT,
     STATUS,
+    LaunchMarker,
     StatusFile,
     presence,
     read_status,
@@ -24,6 +26,7 @@ from dagkit.engine.record.status_file import (
 )
 from dagkit.errors import RunFailure
 from dagkit.ledger.stores import MemoryStore
+from dagkit.ledger.stores.store import refused
 from tests.engine.cast import numbers_collected
 from tests.engine.record.launches import NOON, SetClock, first_snapshot
 from tests.patience import join, within
@@ -179,3 +182,38 @@ def test_a_process_has_a_beginning_also_without_a_proc_filesystem(monkeypatch):
     monkeypatch.setattr(Path, "read_text", missing)
     assert this_process().began
     assert presence(first_snapshot(), NOON) == "here"
+
+
+class Filling(MemoryStore):
+    """Storage that other writers fill, but for what it holds already."""
+
+    is_full = False
+
+    def _put(self, key: str, content: bytes) -> None:
+        held = sum(len(other) for name, other in self._contents.items() if name != key)
+        if self.is_full and held + len(content) > self.room:
+            raise refused("app", OSError(errno.ENOSPC, "No space left on device"))
+        super()._put(key, content)
+
+    def fill(self) -> None:
+        self.is_full, self.room = True, sum(map(len, self._contents.values()))
+
+
+def test_how_a_run_ended_is_written_also_on_a_disk_that_is_full(caplog):
+    store = Filling()
+    status, marker = launch_on(store), LaunchMarker(store)
+
+    def run() -> None:
+        marker.begin()
+        store.fill()
+        status(Resumed("App", 4_000_000, 0, promised=False))
+        try:
+            status.write()  # it is longer than the one before
+            raise OSError(errno.ENOSPC, "x" * 4096)
+        finally:
+            marker.end()
+
+    with pytest.raises(OSError, match="xxx"), status.kept():
+        run()
+    assert state_in(store) == "failed"
+    assert "app is full" in caplog.text

@@ -31,7 +31,7 @@ from dagkit import (
 from dagkit.engine.files.staging import StagingPlace, staging_failed
 from dagkit.engine.program.codec import ItemUnwritable
 from dagkit.engine.program.entrances import code_of, operator_of
-from dagkit.engine.program.failures import Failure, OperatorFailed, failure_of, spot_of
+from dagkit.engine.program.failures import Failure, OperatorFailed, Spot, failure_of, spot_of
 from dagkit.engine.program.points import Point
 from dagkit.engine.program.program import Keying
 from dagkit.engine.record.run_events import Failed, RunEvent
@@ -163,7 +163,7 @@ def test_a_failure_names_the_very_line(tmp_path, operators, backend):
     with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
         Desk(tmp_path, reading(tmp_path, **operators), conf=patient, backend=backend).run()
     failure, place = raised.value.failure, f"{tmp_path}/in/0.txt, byte {10 * BAD}"
-    assert (failure.operator, failure.window_id, failure.place) == ("strict", 2, f"{place} (block 1)")
+    assert (failure.operator, failure.window_id, failure.spot.place) == ("strict", 2, f"{place} (block 1)")
     assert failure.slot == 0 or isinstance(operators["strict"], tuple)
     assert f'File "{__file__}"' in failure.traceback.splitlines()[1], "it begins with the author's code"
     assert "in strictly" in failure.traceback
@@ -178,7 +178,7 @@ def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path, backend
     draw = chain(patterns=patterns, match=MatchFiles(), read=ReadFiles(), strict=Filter(strictly), writer=writer)
     with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
         Desk(tmp_path, draw, backend=backend).run()
-    assert raised.value.failure.place == f"{tmp_path}/in/0.txt, byte {10 * BAD}"
+    assert raised.value.failure.spot.place == f"{tmp_path}/in/0.txt, byte {10 * BAD}"
 
 
 @on_both
@@ -214,7 +214,7 @@ def test_a_name_that_is_not_there_is_reported_in_one_sentence(tmp_path, backend)
     words = f"{problem} [input-unreadable]\n  help: make it, or give another pattern"
     for told in (raised.value, pickle.loads(pickle.dumps(raised.value))):  # noqa: S301 - our own
         assert (str(told), told.exit_code) == (f"match {words}", 5)
-        assert told.failure == Failure("match", 1, 0, f"InputUnreadable: {problem}", f"element {name!r:.80}")
+        assert told.failure == Failure("match", 1, 0, f"InputUnreadable: {problem}", Spot(f"element {name!r:.80}"))
 
 
 class Unlisted(Lined):
@@ -755,4 +755,4 @@ def test_the_record_is_found_with_few_calls_for_a_batch(tmp_path):
     with pytest.raises(OperatorFailed, match="line 0199") as raised:
         Desk(tmp_path, draw, backend=slots).run()
     assert CALLS.count(1) < 5, f"no line of a batch is sent alone but the last: {CALLS}"
-    assert raised.value.failure.position == LINES.index("line 0199")
+    assert raised.value.failure.spot.position == LINES.index("line 0199")

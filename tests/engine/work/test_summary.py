@@ -32,4 +32,4 @@ def test_a_block_is_read_by_several_at_once_where_its_order_can_be_kept(tmp_path
         for name in ("filter", "writer") if fused else ():
             dag.set_input_port_attribute(dag.operator(name).input, PortContext.PARTITION_PARALLEL, True)
 
-    assert set(ProgramSummary.of(program_of(compile_application(draw))).near) == cut
+    assert set(ProgramSummary(program_of(compile_application(draw))).near) == cut

@@ -29,7 +29,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
-from dagkit.engine.worker.board import Ask, Board, Dismiss, Hand, Move
+from dagkit.engine.worker.board import Board, Move
 from dagkit.engine.worker.protocol import Answer, Report, WorkDone
 from tests.engine.items import item_of
 from tests.examples import examples
@@ -184,16 +184,10 @@ class Window:
             self._send(self.board.end(one.slot))
 
     def _send(self, moves: list[Move]) -> None:
-        for move in moves:
-            one = self.attempts[move.slot]
+        for slot, message in moves:
+            one = self.attempts[slot]
             if one.is_linked:
-                match move:
-                    case Ask():
-                        one.inbox.append(line_of(Asked()))
-                    case Hand(_, handover):
-                        one.inbox.append(line_of(Handed(handover)))
-                    case Dismiss():
-                        one.inbox.append(line_of(Dismissed()))
+                one.inbox.append(line_of(message))
 
 
 def played(slots: int, blocks: int, seed: int, rare: int | None = None) -> Window:

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -18,6 +18,7 @@ from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock, Rehearsal
 from dagkit_operators import Delivery, Map, OnceSink, PagedSource
+from dagkit_operators.connectors.answers import answered
 from tests.engine.cast import Desk
 from tests.operators.ways import chain
 
@@ -30,15 +31,15 @@ class Order:
 
 
 class Server(ThreadingHTTPServer):
-    """Lists numbered orders page by page, and accepts posts, of one idempotency key once. Some answers are 503."""
+    """Lists numbered orders page by page, and accepts posts, of one idempotency key once. It may answer with faults."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.orders = list(range(10))
         self.posts: dict[str, list[Any]] = {}
         self.repeated = 0
-        self.faults = 0
-        """How many requests are answered by 503 before the next is answered."""
+        self.faults: list[int] = []
+        """The statuses of the next answers; 0: the connection is cut, 1: within the answer; 200 is none."""
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -50,27 +51,28 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self):
         key, body = self.headers["Idempotency-Key"], self.rfile.read(int(self.headers["Content-Length"]))
-        if self.server.faults == 0:
+        if not self.server.faults or self.server.faults[0] == 200:
             self.server.repeated += key in self.server.posts
             self.server.posts[key] = json.loads(body)
         self.answer({})
 
     def answer(self, value):
-        self.server.faults, fails = max(0, self.server.faults - 1), self.server.faults > 0
-        self.send_response(503 if fails else 200)
+        status, self.server.faults = [*self.server.faults, 200][0], self.server.faults[1:]
+        if not status:
+            return
+        self.send_response(max(200, status))
+        self.send_header("Retry-After", "90")
+        self.send_header("Content-Length", "1000" if status == 1 else str(len(json.dumps(value))))
         self.end_headers()
-        self.wfile.write(b"" if fails else json.dumps(value).encode())
+        self.wfile.write(json.dumps(value).encode())
 
     def log_message(self, *_):
         """Print nothing."""
 
 
 def asked(request):
-    try:
-        with urlopen(request, timeout=10) as answer:  # noqa: S310 - the server of this test
-            return json.load(answer)
-    except HTTPError as error:
-        raise Unavailable(str(error)) from error
+    with urlopen(request, timeout=10) as answer:  # noqa: S310 - the server of this test
+        return json.load(answer)
 
 
 class Orders(PagedSource[Order]):
@@ -88,9 +90,11 @@ class Posts(OnceSink[Order]):
     at_once: int = 4
 
     def write(self, delivery: Delivery[Order]) -> None:
-        for key, orders in delivery.pieces(self.at_once):
-            body = json.dumps([order.number for order in orders]).encode()
-            asked(Request(self.url, body, {"Idempotency-Key": key}))  # noqa: S310 - as above
+        delivery.send_pieces(self.at_once, self.post)
+
+    def post(self, key: str, orders: list[Order]) -> None:
+        body = json.dumps([order.number for order in orders]).encode()
+        asked(Request(self.url, body, {"Idempotency-Key": key}))  # noqa: S310 - as above
 
 
 class Rows(OnceSink[Order]):
@@ -127,8 +131,12 @@ def server():
         server.shutdown()
 
 
+def url_of(server):
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
 def desk_of(home, server, sink=Posts, **given):
-    url = f"http://127.0.0.1:{server.server_address[1]}"
+    url = url_of(server)
     given = given or {"url": url}
     return Desk(home, chain(orders=Orders(url=url), sink=sink(**given)), until=Until.ONCE, clock=FakeClock())
 
@@ -155,10 +163,45 @@ def test_a_system_with_transactions_gets_no_window_again_that_it_has_recorded(tm
         assert [row[0] for row in database.execute("SELECT number FROM orders ORDER BY number")] == list(range(10))
 
 
-def test_a_server_that_does_not_answer_is_asked_again(tmp_path, server):
-    server.faults = 2
-    desk_of(tmp_path, server).run()
-    assert (posted(server), server.faults) == (list(range(10)), 0)
+@pytest.mark.parametrize("fault", [0, 1, 429, 500, 503])
+def test_a_server_that_does_not_answer_is_asked_again_when_it_asks_for_that(tmp_path, server, fault):
+    server.faults = [fault, 200, 200, 200, 200, 200, fault]  # in the look at the first page, and in the first post
+    desk = desk_of(tmp_path, server)
+    began = desk.clock.now()
+    desk.run()
+    assert (posted(server), server.faults) == (list(range(10)), [])
+    assert ((desk.clock.now() - began).total_seconds() >= 90) is (fault > 1)
+
+
+@pytest.mark.parametrize("served", [0, 5])
+def test_an_answer_that_no_later_request_changes_ends_the_launch(tmp_path, server, served):
+    server.faults = [200] * served + [404]
+    with pytest.raises(RunFailure, match="HTTP Error 404"):
+        desk_of(tmp_path, server).run()
+
+
+def test_a_later_attempt_at_a_delivery_sends_only_the_pieces_that_were_not_sent(tmp_path, server):
+    server.faults = [200] * 7 + [503]
+    desk_of(tmp_path, server, url=url_of(server), at_once=1).run()
+    assert (posted(server), server.faults, server.repeated) == (list(range(10)), [], 0)
+
+
+def test_clients_of_other_libraries_raise_errors_of_connections_under_these_names():
+    class ConnectionError(Exception): ...  # noqa: A001 - as redis has it
+
+    class HTTPStatusError(Exception):  # as httpx has it
+        response = SimpleNamespace(status_code=429, headers={"Retry-After": "7"})
+
+    def raised(error):
+        with pytest.raises(type(error) if isinstance(error, ValueError) else Unavailable) as caught, answered():
+            raise error
+        return caught.value
+
+    assert raised(ConnectionError("reset")).problem == "ConnectionError: reset"
+    assert raised(HTTPStatusError("slow")).retry_after == 7
+    assert raised(ValueError("no JSON")).args == ("no JSON",)
+    with pytest.raises(URLError), answered():
+        raise URLError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired")
 
 
 def test_a_later_launch_sends_only_what_is_new(tmp_path, server):

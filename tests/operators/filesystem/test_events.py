@@ -10,10 +10,8 @@ import pytest
 from dagkit import Until
 from dagkit.engine.inputs.driver_input import Background
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import FileSplitterInput
-from dagkit_operators.filesystem import events
-from dagkit_operators.filesystem.events import FileEvents
-from dagkit_operators.looks import Looks
+from dagkit_operators import FileSplitterInput, looks
+from dagkit_operators.looks import FileEvents, Looks
 
 LONG_MILLIS = 60_000
 """Longer than any event takes."""
@@ -80,7 +78,7 @@ def test_waiting_ends_when_it_is_stopped(folder):
 
 def test_without_the_package_scans_by_time_remain(folder, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "watchfiles._rust_notify", None)
-    events._log_missing.cache_clear()
+    looks._log_missing.cache_clear()
     launched = Launched(folder)
     assert launched.found() == ["a.txt"]
     assert launched.background.begun == 1

@@ -34,7 +34,7 @@ from dagkit_operators.filesystem.access import Found, looked_up, opened_here
 from dagkit_operators.filesystem.identities import Identities
 from dagkit_operators.finding import match, splitter
 from dagkit_operators.finding.completeness import IncompleteFiles
-from dagkit_operators.finding.contents import KnownContents, StillChanging, settled_hash
+from dagkit_operators.finding.contents import Examined, StillChanging, content_digest, settled_hash
 from dagkit_operators.finding.seen_files import SeenFiles
 from tests.engine.cast import Desk, arrived
 from tests.old_files import aged
@@ -727,7 +727,7 @@ def test_a_truncated_compressed_file_is_like_no_other_and_is_read(folder):
 
 def test_a_file_that_vanishes_while_it_is_examined_does_not_end_the_launch(tmp_path):
     gone = Found(str(tmp_path / "gone"), 4, 1000)
-    assert list(KnownContents().examine([gone])) == []
+    assert list(Examined(content_digest).examine([gone])) == []
     (tmp_path / "gone.ctl").write_text("rows=1\n")
     incomplete = IncompleteFiles(DirectoryScanner(files=[str(tmp_path)], **CONTROL))
     assert list(incomplete.complete([gone], 0)) == []

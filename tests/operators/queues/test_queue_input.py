@@ -172,8 +172,24 @@ def test_a_launch_is_stopped_while_the_broker_is_away(tmp_path, queue, until):
     with at_outage(stop):
         loop.run()
     assert loop.checkpoint.window == 0
-    assert any(f"the broker of the queue {queue} has not answered for " in sentence for sentence in waiting)
+    assert any(
+        f"the broker of the queue {queue} at 127.0.0.1:1 has not answered for " in sentence for sentence in waiting
+    )
     assert not any(queue in sentence for sentence in present_outages())
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("amqp://guest:guest@etl-1:5672//", " at etl-1:5672"),
+        ("amqp://etl-1//", " at etl-1"),
+        ("memory://", ""),
+        ("amqp://guest:p/w@etl-1//", ""),
+        ("amqp://guest:p@s/w@etl-1//", ""),
+    ],
+)
+def test_the_host_of_a_broker_is_named_unless_it_may_be_part_of_a_password(url, host):
+    assert consumer.at_host(url) == host
 
 
 def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(queue):

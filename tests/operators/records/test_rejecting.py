@@ -1,6 +1,7 @@
 """Items for which a function raises ValueError are rejected, alike one by one and in batches; all others are sent."""
 
 import pytest
+from pydantic import TypeAdapter
 
 from dagkit import Batch, Listed
 from dagkit.errors import RUN_CODES
@@ -76,3 +77,12 @@ def test_a_function_of_a_column_is_not_called_again():
         with pytest.raises(ValueError, match="no"):
             Alone(operator).operator.process_batch(Batch.of([1, 2]))
     assert calls == [2, 2]
+
+
+def test_all_faults_that_pydantic_finds_are_one_line():
+    alone = Alone(Map(TypeAdapter(dict[str, int]).validate_json))
+    alone.send('{"n": "x", "m": 1.5}')
+    (rejected,) = alone.sent("rejected")
+    first, second = rejected.reason.split("; ")
+    assert first == "n: Input should be a valid integer, unable to parse string as an integer"
+    assert second.startswith("m: Input should be a valid integer")

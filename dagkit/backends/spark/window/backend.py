@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
-from types import ModuleType
 
 import pyarrow as pa
 from pyspark import RDD
@@ -68,12 +67,10 @@ class SparkBackend:
         with ExitStack() as undone:
             self._by_value = undone.enter_context(ExitStack())
             """As long as this is open, cloudpickle writes the author's modules by value."""
-            self._modules: list[ModuleType] = []
             self.load(compilation)
             with spark_errors("Spark could not send dagkit to its workers", spark):
                 ship_own_code(spark)
                 self._workers_are_here = workers_are_here(spark)
-            self._encrypts = _encrypts(spark)
             self._kept = None if is_connect(spark) else KeptState(spark.sparkContext)
             if self._kept is not None:
                 undone.callback(self._kept.end)
@@ -90,13 +87,11 @@ class SparkBackend:
         """Run this application in every later window."""
         program = program_of(compilation)
         modules = modules_of(program)
-        if modules != self._modules:
-            self._by_value.close()
-            self._by_value.enter_context(by_value(modules))
-            self._modules = modules
+        self._by_value.close()
+        self._by_value.enter_context(by_value(modules))
         self.program = program
-        self.shipped, self._known = shipped(program, modules)
-        self._frames = Frames(self._known, program.targets)
+        self.shipped, known = shipped(program, modules)
+        self._frames = Frames(known, program.targets)
 
     def check_workers(self, application_path: str) -> None:
         """Raise workers-unprepared if workers on other machines lack what windows need. Local ones are this Python."""
@@ -161,7 +156,7 @@ class SparkBackend:
         """Whether only Spark SQL can run a window: it sends our code, gives each slot its own input, and encrypts."""
         return (
             not self._workers_are_here
-            or (self._encrypts and self.program.levels > 1)
+            or (self.program.levels > 1 and _encrypts(self.spark))
             or any(map(_is_large, given.values()))
         )
 
@@ -330,6 +325,7 @@ def _is_large(given: Mapping[int, bytes]) -> bool:
     return sum(map(len, given.values())) > LARGEST_SHARED_BYTES
 
 
+@lru_cache(maxsize=8)
 def _encrypts(spark: SparkSession) -> bool:
     """Whether Spark encrypts what it writes to local disks."""
     return str(spark.conf.get("spark.io.encryption.enabled", "false")).lower() == "true"

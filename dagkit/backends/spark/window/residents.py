@@ -135,11 +135,31 @@ class ResidentSlots:
             raise WindowLost("a slot ended before its window") from error
 
 
+class OtherJobs:
+    """Whether jobs of others are active on a session. Spark lists a job for a moment after its end."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._next_look = -inf
+        self.was_seen = False
+        """Whether Spark listed one at the last look."""
+        self.runs = False
+        """Whether it did at the last two looks."""
+
+    def look(self, own: int, *, at_once: bool = False) -> None:
+        """Look, unless the last look was just now. `own` is the number of our jobs."""
+        now = time.monotonic()
+        if at_once or now >= self._next_look:
+            self._next_look = now + LOOKED_EVERY_SECONDS
+            active = self._spark.sparkContext.statusTracker().getActiveJobsIds()
+            before, self.was_seen = self.was_seen, len(active) > own
+            self.runs = before and self.was_seen
+
+
 class Residents:
     """The resident slots of one backend."""
 
     def __init__(self, spark: SparkSession, run_job: RunJob) -> None:
-        self._spark = spark
         self._run_job = run_job
         self._threads = ThreadPoolExecutor(MOST, thread_name_prefix="resident slots")
         self._lock = Lock()
@@ -154,11 +174,7 @@ class Residents:
         """How many windows run as jobs of their own."""
         self._last_end = -inf
         """When the last window ended."""
-        self._next_look = -inf
-        self._sees_others = False
-        """Whether Spark listed the job of another at the last look."""
-        self._others_run = False
-        """Whether it did at the last two looks."""
+        self._others = OtherJobs(spark)
         self._away_until = -inf
         """Until when no slots stay, because others need cores."""
         self._is_closed = False
@@ -171,7 +187,7 @@ class Residents:
             return None
         try:
             used.send(task, files, slots)
-            self._look()
+            self._others.look(self._jobs)
             return used.answers(slots)
         except BaseException:
             used.close()  # an answer that nothing has read must not become that of the next window
@@ -223,9 +239,8 @@ class Residents:
         now = time.monotonic()
         if self._is_closed or now < self._away_until or now - self._last_end > QUICKLY_SECONDS:
             return False
-        self._next_look = -inf
-        self._look()
-        return not self._sees_others
+        self._others.look(self._jobs, at_once=True)
+        return not self._others.was_seen
 
     def _begun(self, shipped: Shipped, slots: int) -> ResidentSlots | None:
         try:
@@ -245,9 +260,9 @@ class Residents:
         with self._changed:
             self._last_end = time.monotonic()
             one.is_busy, one.until = False, self._last_end + QUICKLY_SECONDS
-            if self._others_run:
+            if self._others.runs:
                 self._away_until = self._last_end + AWAY_SECONDS
-            if one.leaves or self._others_run or self._is_closed:
+            if one.leaves or self._others.runs or self._is_closed:
                 one.close()
             self._changed.notify_all()
 
@@ -271,11 +286,7 @@ class Residents:
                 self._closing.wait(min([QUICKLY_SECONDS, *(one.until - now for one in self._all)]))
             self._is_kept = False
 
-    def _look(self) -> None:
-        """Notice whether another job is active on the session. Spark lists a job for a moment after its end."""
-        now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + LOOKED_EVERY_SECONDS
-            active = self._spark.sparkContext.statusTracker().getActiveJobsIds()
-            before, self._sees_others = self._sees_others, len(active) > len(self._all) + self._own_jobs
-            self._others_run = before and self._sees_others
+    @property
+    def _jobs(self) -> int:
+        """How many jobs of this backend run."""
+        return len(self._all) + self._own_jobs

@@ -103,16 +103,22 @@ class _Task:
 
     def __init__(self, task: LevelTask, program: Program, frames: Frames, batches: Iterator[pa.RecordBatch]) -> None:
         self.task = task
-        self.level = task.level
         self.program = program
         self.frames = frames
-        self.is_last = task.level == program.levels - 1
         self.ends: dict[int, End] = {}
         self.received = 0
         self.failed = False
         self.slot, self.given, self.rows = self._begin(batches)
         self.state: SlotState = received(self.given.state, task.kept)
         self.sending = Sending(frames, self.slot, 1 if self.is_last else program.slots_at(task.level + 1))
+
+    @property
+    def level(self) -> int:
+        return self.task.level
+
+    @property
+    def is_last(self) -> bool:
+        return self.level == self.program.levels - 1
 
     def run(self) -> Iterator[pa.RecordBatch]:
         try:

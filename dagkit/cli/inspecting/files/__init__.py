@@ -11,9 +11,8 @@ import rich_click as click
 
 from dagkit.api.files import READ_BEFORE
 from dagkit.cli.application.answer_wait import waiting
-from dagkit.cli.application.grouping import DefaultGroup, WholeNumber
-from dagkit.cli.application.located import Located, of_application, of_application_or_only
-from dagkit.cli.inspecting.files.targets import ledger_of
+from dagkit.cli.application.located import Located, ledger_of, of_application, of_application_or_only
+from dagkit.cli.application.options import DefaultGroup, WholeNumber
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import ForgetFile, ask

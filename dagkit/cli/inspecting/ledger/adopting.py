@@ -5,10 +5,8 @@ from collections.abc import Callable
 import rich_click as click
 
 from dagkit.api.files import AdoptsFiles
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.located import located
-from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.inspecting.files.targets import ledger_of
+from dagkit.cli.application.located import ledger_of, located
+from dagkit.cli.application.options import Asked, WholeNumber, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.ground.amounts import counted

@@ -9,9 +9,8 @@ from typing import Any
 import rich_click as click
 
 from dagkit.api.operators import DROPPED
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.options import spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
+from dagkit.cli.application.options import WholeNumber, spoken
+from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path_or_only, report_unborn
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.files.staging import by_file, in_order
 from dagkit.engine.record.checkpoint import Checkpoint
@@ -79,7 +78,7 @@ def _named(what: str, things: Sequence[str]) -> Iterator[str]:
 
 
 @click.command()
-@path
+@path_or_only
 @spoken
 def ls(*, path: str, output: Output) -> None:
     """List the chains with their lengths and last offsets.
@@ -107,7 +106,7 @@ _HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
 
 
 @click.command()
-@path
+@path_or_only
 @spoken
 def heads(*, path: str, output: Output) -> None:
     """Print the last block of each chain: hash, number and chain. Keep this elsewhere, for `verify --head`."""
@@ -123,7 +122,7 @@ def heads(*, path: str, output: Output) -> None:
 
 
 @click.command()
-@path
+@path_or_only
 @click.argument("chain", required=False)
 @click.option("--block", type=WholeNumber(min=0), help="Only the block of this number.")
 @click.option("--offset", type=WholeNumber(min=0), help="Only the block whose slice holds this offset.")
@@ -194,8 +193,9 @@ def _described(chain: Chain, record: Record, *, whole: bool) -> str:
 
     Unless `whole`, leave out the fields that have fields or items of their own; those in `extra` are of an application.
     """
-    event = record.block.event.as_json()
-    lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
+    block = record.block
+    event = block.event.as_json()
+    lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {block.system_time.isoformat()}"]
     lines += [f"  {line}" for line in window_lines(chain, record)]
     lines += [
         f"  {field}: {_text(value)}"

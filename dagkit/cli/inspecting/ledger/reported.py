@@ -4,10 +4,13 @@ from typing import Any
 
 import rich_click as click
 
+from dagkit.cli.application.located import only_here
 from dagkit.cli.terminal.output import Output
 from dagkit.ledger import Fault, Ledger, LedgerError
 
 path = click.argument("path", metavar="PATH")
+path_or_only = click.argument("path", metavar="[PATH]", required=False, callback=only_here)
+"""Add PATH, by default the folder of the only application that was launched here."""
 
 
 class ReportedFaults:

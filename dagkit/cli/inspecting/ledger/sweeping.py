@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import rich_click as click
 
-from dagkit.cli.application.grouping import WholeNumber
-from dagkit.cli.application.options import spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
+from dagkit.cli.application.options import WholeNumber, spoken
+from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path_or_only, report_unborn
 from dagkit.cli.terminal.output import Output
 from dagkit.ground.amounts import counted
 from dagkit.ledger import Fault, Ledger, LedgerError, StoreError
@@ -14,7 +13,7 @@ from dagkit.ledger.audit.orphans import set_torn_aside, sweep
 
 
 @click.command()
-@path
+@path_or_only
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option(
     "--grace-minutes",

@@ -7,7 +7,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path, report_unborn
+from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path_or_only, report_unborn
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.program.address import Address
 from dagkit.errors import printable
@@ -21,7 +21,7 @@ from dagkit.ranges.progress import SHARES
 
 
 @click.command()
-@path
+@path_or_only
 @click.option("--chain", help="Only this chain.")
 @click.option("--contents/--no-contents", default=True, help="Hash every slice and checkpoint, and count every byte.")
 @click.option(

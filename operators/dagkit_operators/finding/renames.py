@@ -8,11 +8,7 @@ from typing import NamedTuple
 from dagkit.ground.urls import is_url
 from dagkit_operators.filesystem.access import Found, leads_nowhere, opened_here
 from dagkit_operators.filesystem.identities import EDGE, witness_of
-
-_BYTES = 12
-"""The bytes of a digest, as those of `SeenFiles`."""
-_CHARACTERS = 16
-"""The characters of a digest in Base64."""
+from dagkit_operators.finding.seen_files import BYTES, Digests
 
 
 class Inode(NamedTuple):
@@ -33,32 +29,12 @@ UNKNOWN = Inode("", has_one_name=False)
 """The inode of a file that is never taken for a renamed one."""
 
 
-class KnownInodes:
-    """The digests of files that were read."""
-
-    def __init__(self, text: str = "") -> None:
-        """Take the digests as `text` returns them."""
-        self._known = {text[at : at + _CHARACTERS] for at in range(0, len(text), _CHARACTERS)}
-
-    @property
-    def text(self) -> str:
-        """The digests, for the state."""
-        return "".join(sorted(self._known))
+class KnownInodes(Digests):
+    """The inodes of the files that were read."""
 
     def has_renamed(self, inode: Inode) -> bool:
         """Whether a file was known by another name. A file with several hard links is read by each of its names."""
-        return inode.has_one_name and inode.digest in self._known
-
-    def add(self, inode: Inode) -> str:
-        """Add a file. Return its digest if it is new, else ""."""
-        added = "" if inode.digest in self._known else inode.digest
-        if added:
-            self._known.add(added)
-        return added
-
-    def forget(self, inode: Inode) -> None:
-        """Forget a file."""
-        self._known.discard(inode.digest)
+        return inode.has_one_name and inode.digest in self
 
 
 def inode_of(found: Found) -> Inode | None:
@@ -80,5 +56,5 @@ def inode_of(found: Found) -> Inode | None:
     except OSError as error:  # a file that cannot be opened is reported by its reader
         return None if leads_nowhere(error) else UNKNOWN
     facts = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} ".encode()
-    digest = base64.b64encode(hashlib.blake2b(facts + ends, digest_size=_BYTES).digest()).decode()
+    digest = base64.b64encode(hashlib.blake2b(facts + ends, digest_size=BYTES).digest()).decode()
     return Inode(digest, status.st_nlink == 1, witness)

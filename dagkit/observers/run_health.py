@@ -1,0 +1,95 @@
+"""What is remarkable about a run that goes on, or about how one ended, in sentences: for terminals and the console."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dagkit.api.operators import DROPPED, REJECTED
+from dagkit.engine.record.snapshot import InputActivity, OperatorFigures, RunSnapshot
+from dagkit.errors import printable
+from dagkit.ground.amounts import in_time, in_units
+
+_SPREAD = 0.2
+_LONG_SECONDS = 60.0
+"""Pending work that takes less time is no backlog that grows, and an input that had nothing for less is not silent."""
+_UNUSUAL = 3
+"""An input is unusually silent for so many times its longest pause."""
+_UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
+"""What became of records that were not sent, by the output or metric that counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence without its end, since when it holds, and its details."""
+
+    text: str
+    since: datetime | None = None
+    details: str = ""
+    warns: bool = True
+    view: str = ""
+    """The view of the console that shows more."""
+
+    def __str__(self) -> str:
+        since = "" if self.since is None else f", since {self.since.astimezone():%Y-%m-%d %H:%M:%S}"
+        return f"{self.text}{since}{f'; {self.details}' if self.details else ''}"
+
+
+def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
+    """What the figures of a run show: a backlog that grows, silent inputs, records that are missing in the output."""
+    if runs and now.state != "starting":
+        yield from _speed(now)
+        yield from (_silence(each, now) for each in now.inputs if _silent_seconds(each, now) >= _LONG_SECONDS)
+    figures = {each.name: each for each in now.operators}
+    for name, counts in now.left_out.items():
+        unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
+        lately = _lately(figures.get(name)) if runs and REJECTED in counts else {}
+        yield Remark(f"{printable(name)}: {', '.join(unsent)}", **lately, view="work" if REJECTED in counts else "")
+    for name, counts in now.read_again.items():
+        again = (f"{count:,} read again as a whole ({metric})" for metric, count in counts.items())
+        yield Remark(f"{printable(name)}: {', '.join(again)}")
+
+
+def _speed(now: RunSnapshot) -> Iterator[Remark]:
+    """Whether the backlog grows, and the operator that takes most of the time while work waits."""
+    most = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"
+    if now.grows_since is not None and (now.eta_seconds or 0.0) >= _LONG_SECONDS:
+        waits = f"{in_units(now.to_do)} wait, about {in_time(now.eta_seconds or 0.0)} of work"
+        details = f"{waits}, and more each time{f'; {most}' if most else ''}"
+        yield Remark("falling behind", now.grows_since, details, view="graph")
+    elif most:
+        yield Remark(most, warns=False, view="graph")
+
+
+def busiest(operator: OperatorFigures) -> str:
+    """How busy an operator is: `Parse 41%, partition 3 for 1.8 times the mean`."""
+    skewed = operator.skew is not None and operator.skew > 1 + _SPREAD
+    leads = f", partition {operator.by_partition[0].partition} for {operator.skew:.1f} times the mean" if skewed else ""
+    return f"{printable(operator.name)} {operator.busy:.0%}{leads}"
+
+
+def _silent_seconds(activity: InputActivity, now: RunSnapshot) -> float:
+    """For how long an input has had nothing. While a window runs, inputs need not look, so its time does not count."""
+    until = min((window.since for window in now.in_flight), default=now.at)
+    return (until - (activity.at or now.since)).total_seconds()
+
+
+def _silence(activity: InputActivity, now: RunSnapshot) -> Remark:
+    name, seconds, longest = (
+        printable(activity.operator),
+        _silent_seconds(activity, now),
+        activity.longest_pause_seconds,
+    )
+    if activity.at is None:
+        return Remark(f"nothing from {name} in this launch, for {in_time(seconds)}", now.since, warns=False)
+    usual = f"the longest pause before was {in_time(longest)}" if longest else ""
+    unusual = bool(longest) and seconds > _UNUSUAL * longest
+    return Remark(f"nothing new from {name} for {in_time(seconds)}", activity.at, usual, warns=unusual)
+
+
+def _lately(figures: OperatorFigures | None) -> dict[str, Any]:
+    """Since when an operator rejects records, and how many of the last ones."""
+    if figures is None:
+        return {}
+    share = f"{figures.rejected_share:.0%}" if figures.rejected_share else "none"
+    return {"since": figures.rejects_since, "details": f"{share} of the last records are rejected"}

@@ -1,0 +1,132 @@
+"""Connections to any database, by a Python module with the interface of PEP 249, or of ADBC, which extends it.
+
+The statements are those that databases have in common, so a row of a key is looked up before it is written. What a
+module has of ADBC is used: results and bulk inserts as Arrow columns.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from dagkit_operators.sql.databases import Connection, columns, quoted, quoted_name
+from dagkit_operators.sql.faults import Kind, failure_of, kind_of
+from dagkit_operators.tables.storage import table_mismatched
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MARKS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
+"""Parameters by the style of a module; all others have numbers."""
+
+
+class AnyDatabase(Connection):
+    """A connection that `connect` of a module returned."""
+
+    literal = ""
+
+    def __init__(self, name: str, module: Any, options: Mapping[str, Any], session: Sequence[str]) -> None:
+        """Connect with these options, and execute the statements of `session`."""
+        self._style: str = module.paramstyle
+        self.mark = self._mark_of(1)
+        super().__init__(name, lambda: module.connect(**options), module)
+        self._has_columns = hasattr(self._cursor, "adbc_ingest")
+        with self.failing():
+            for statement in session:
+                self._cursor.execute(statement)
+            self._connection.commit()
+
+    def table(self, statement: str) -> "pa.Table":
+        if self._has_columns:
+            return super().table(statement)
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        with self.failing():
+            self._cursor.execute(statement)
+            names, rows = _names(self._cursor), self._cursor.fetchall()
+        values = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return pa.Table.from_arrays([_array(column) for column in values], names=names)
+
+    def schema_of(self, table: str) -> "pa.Schema | None":
+        """The columns of a table, without types if the module is none of ADBC; None if there is no such table."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        try:
+            with closing(self._connection.cursor()) as cursor:  # that of DuckDB fails for good after an error
+                cursor.execute(f"SELECT * FROM {quoted(table)} WHERE 1 = 0")
+                names = _names(cursor)
+        except self.errors as error:
+            self.rollback()  # some databases do nothing more in a transaction that had an error
+            if kind_of(error) is Kind.STATEMENT:
+                return None
+            raise failure_of(error, self.name) from error
+        return pa.schema([(name, pa.null()) for name in names])
+
+    def insert(
+        self, table: str, batches: "pa.RecordBatchReader | pa.Table", *, mode: str = "append", temporary: bool = False
+    ) -> None:
+        if self._has_columns:
+            super().insert(table, batches, mode=mode, temporary=temporary)
+            return
+        rows = batches.read_all() if hasattr(batches, "read_all") else batches
+        names = rows.column_names
+        if mode == "create":  # databases differ in the names of their types
+            raise table_mismatched(f"{self.name} has no table {table}", f"create it, with the columns {columns(names)}")
+        marks = ", ".join(self._mark_of(number) for number in range(1, len(names) + 1))
+        into = f"{quoted(table)} ({', '.join(map(self._quoted, names))})"
+        values = [tuple(row.values()) for row in rows.to_pylist()]
+        self._cursor.executemany(f"INSERT INTO {into} VALUES ({marks})", values)
+
+    def rollback(self) -> None:
+        try:
+            self._connection.rollback()
+        except self.errors as error:
+            if "no transaction is active" not in str(error):  # then nothing has to be rolled back
+                raise failure_of(error, self.name) from error
+
+    def update(self, table: str, rows: "pa.Table", key: Sequence[str]) -> None:
+        """Update the rows with the keys of these, and insert the others; of those with one key, the last one counts."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        others = [name for name in rows.column_names if name not in key]
+        latest = {tuple(row[name] for name in key): row for row in rows.to_pylist()}
+        found = f"SELECT 1 FROM {quoted(table)} WHERE {self._equals(key, ' AND ')}"
+        there = {values for values in latest if self._has(found, values)}
+        if others and there:
+            changes = f"{self._equals(others, ', ')} WHERE {self._equals(key, ' AND ', after=len(others))}"
+            for values in there:
+                new_values = [latest[values][name] for name in others]
+                self._cursor.execute(f"UPDATE {quoted(table)} SET {changes}", [*new_values, *values])
+        added = [row for values, row in latest.items() if values not in there]
+        if added:
+            self.insert(table, pa.Table.from_pylist(added, rows.schema))
+
+    def _has(self, statement: str, values: Sequence[Any]) -> bool:
+        self._cursor.execute(statement, list(values))
+        return bool(self._cursor.fetchall())
+
+    def _equals(self, names: Sequence[str], between: str, after: int = 0) -> str:
+        """Columns and the marks of their values; so many marks stand before them."""
+        return between.join(
+            f"{self._quoted(name)} = {self._mark_of(number)}" for number, name in enumerate(names, after + 1)
+        )
+
+    def _quoted(self, name: str) -> str:
+        in_sql = quoted_name(name)
+        return in_sql.replace("%", "%%") if self.mark == "%s" else in_sql
+
+    def _mark_of(self, number: int) -> str:
+        return _MARKS.get(self._style, f":{number}")
+
+
+def _names(cursor: Any) -> list[str]:
+    return [each[0] for each in cursor.description]
+
+
+def _array(values: Sequence[Any]) -> "pa.Array":
+    """Values of a column. Those without a type of Arrow become text."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if value is None else str(value) for value in values])

@@ -1,0 +1,76 @@
+"""What is remarkable about a run, in sentences."""
+
+from datetime import timedelta
+
+import pytest
+
+from dagkit.engine.record.snapshot import InputActivity, OperatorFigures, RunningWindow
+from dagkit.observers.run_health import Remark, remarks
+from tests.engine.record.launches import NOON, first_snapshot
+
+SCORE = OperatorFigures(name="Score", stage="s", partitions=2, wanted=2, busy=0.92)
+
+
+def said(*, runs=True, state="running", **fields):
+    now = first_snapshot().model_copy(update={"state": state, **fields})
+    return [(each.text, each.since, each.details, each.warns) for each in remarks(now, runs=runs)]
+
+
+def test_a_backlog_that_grows_is_a_warning_with_the_busiest_operator():
+    behind = {"grows_since": NOON, "queued": {"byte": 9_200_000}, "operators": (SCORE,)}
+    waits = "9.2 MB wait, about 1 min 33 s of work, and more each time; busiest: Score 92%"
+    assert said(**behind, eta_seconds=93.0) == [("falling behind", NOON, waits, True)]
+    assert said(**behind, eta_seconds=20.0) == [("busiest: Score 92%", None, "", False)], "20 s of work is no backlog"
+    assert said(**behind, eta_seconds=93.0, runs=False) == []
+
+
+@pytest.mark.parametrize(
+    ("activity", "usual", "warns"),
+    [
+        ({"at": NOON + timedelta(seconds=3550)}, None, False),
+        ({"at": NOON}, "", False),
+        (
+            {"at": NOON, "longest_pause_seconds": 30.0},
+            "the longest pause before was 30 s",
+            True,
+        ),
+        (
+            {"at": NOON, "longest_pause_seconds": 1800.0},
+            "the longest pause before was 30 min 0 s",
+            False,
+        ),
+    ],
+    ids=["it had some lately", "no pause is known", "it paused for less", "it pauses for long"],
+)
+def test_an_input_that_has_nothing_new_is_named_and_is_a_warning_if_that_is_unusual(activity, usual, warns):
+    inputs = (InputActivity(operator="Files", **activity),)
+    expected = [] if usual is None else [("nothing new from Files for 1 h 0 min", NOON, usual, warns)]
+    assert said(inputs=inputs, at=NOON + timedelta(hours=1)) == expected
+
+
+def test_an_input_that_had_nothing_in_this_launch_is_named_once_the_launch_runs():
+    later = {"inputs": (InputActivity(operator="Files"),), "at": NOON + timedelta(hours=1)}
+    assert said(**later) == [("nothing from Files in this launch, for 1 h 0 min", NOON, "", False)]
+    assert said(**later, state="starting") == []
+
+
+def test_the_time_of_a_window_is_no_silence_of_an_input():
+    window = RunningWindow(window=2, elements=1, since=NOON + timedelta(seconds=5))
+    inputs = (InputActivity(operator="Files", at=NOON),)
+    assert said(inputs=inputs, in_flight=(window,), at=NOON + timedelta(hours=1)) == []
+
+
+def test_while_a_run_goes_on_rejected_records_have_their_share_of_the_last_ones():
+    figures = SCORE.model_copy(update={"busy": 0.0, "rejects_since": NOON, "rejected_share": 0.48})
+    fields = {"left_out": {"Score": {"late": 2, "rejected": 4080}}, "operators": (figures,)}
+    counts = "Score: 2 left out (late), 4,080 rejected"
+    assert said(**fields) == [(counts, NOON, "48% of the last records are rejected", True)]
+    quiet = {**fields, "operators": (figures.model_copy(update={"rejected_share": 0.0}),)}
+    assert said(**quiet) == [(counts, NOON, "none of the last records are rejected", True)]
+    assert said(**fields, runs=False, state="stopped") == [(counts, None, "", True)]
+
+
+def test_a_remark_is_a_line_of_text():
+    assert str(Remark("busiest: Score 92%")) == "busiest: Score 92%"
+    at = f"{NOON.astimezone():%Y-%m-%d %H:%M:%S}"
+    assert str(Remark("falling behind", NOON, "9.2 MB wait")) == f"falling behind, since {at}; 9.2 MB wait"
