@@ -110,7 +110,7 @@ class Progress:
 
     def __call__(self, event: RunEvent) -> None:
         match event:
-            case Starting() | PlanDiffers() | Resumed():
+            case Starting() | PlanDiffers() | Resumed() | Started():
                 self._note_start(event)
             case Found():
                 self._note_found(event)
@@ -121,8 +121,6 @@ class Progress:
             case Reshaped(fact=Changed() as fact):
                 after, before = shown_value(fact.after), shown_value(fact.before)
                 self.output.message(f"{fact.operator}.{fact.name} is {after} (before: {before})")
-            case Started():
-                self.totals.has_begun = True
             case Committed(visible=visible):
                 self._count(event)
                 self._announce(visible)
@@ -175,11 +173,13 @@ class Progress:
             ]
         )
 
-    def _note_start(self, event: Starting | PlanDiffers | Resumed) -> None:
-        """Print a step of the start."""
+    def _note_start(self, event: Starting | PlanDiffers | Resumed | Started) -> None:
+        """Print a step of the start, or note that a window has begun."""
         match event:
             case Starting(step=step):
                 self.output.message(step)
+            case Started():
+                self.totals.has_begun = True
             case PlanDiffers():
                 self.output.message(_differences(event))
             case Resumed(window_id=0, application=application):
