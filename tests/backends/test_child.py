@@ -158,9 +158,24 @@ waits.CONTINUES.wait()
 BEGAN, CONTINUES = threading.Event(), threading.Event()
 
 
-def test_a_child_imports_a_module_although_a_thread_of_the_driver_was_importing_it_at_the_fork(tmp_path, monkeypatch):
-    (tmp_path / "imported_slowly.py").write_text(IMPORTED_SLOWLY)
+@pytest.fixture
+def imported_slowly(tmp_path, monkeypatch):
+    """The name of a module that a thread of this process is importing until CONTINUES is set."""
+    name = "imported_slowly"
+    (tmp_path / f"{name}.py").write_text(IMPORTED_SLOWLY)
     monkeypatch.syspath_prepend(tmp_path)
+    importing = threading.Thread(target=importlib.import_module, args=(name,))
+    importing.start()
+    assert BEGAN.wait(within(30))
+    yield name
+    CONTINUES.set()
+    join(importing, seconds=30)
+    del sys.modules[name]
+    BEGAN.clear()
+    CONTINUES.clear()
+
+
+def test_a_child_imports_a_module_although_a_thread_of_the_driver_was_importing_it(imported_slowly, monkeypatch):
     forks = []
 
     def forked(fork=os.fork) -> int:
@@ -172,13 +187,16 @@ def test_a_child_imports_a_module_although_a_thread_of_the_driver_was_importing_
 
     def imports() -> Answer:
         signal.alarm(20)  # ends a child that waits for ever
-        importlib.import_module("imported_slowly")
+        importlib.import_module(imported_slowly)
         return ANSWER
 
     monkeypatch.setattr(os, "fork", forked)
-    importing = threading.Thread(target=importlib.import_module, args=("imported_slowly",))
-    importing.start()
-    assert BEGAN.wait(within(30))
     assert run_in_child(imports, 1) == ANSWER
     assert len(forks) > 1
-    join(importing, seconds=30)
+
+
+@pytest.mark.usefixtures("imported_slowly")
+def test_a_child_does_not_wait_for_an_import_without_an_end(monkeypatch):
+    monkeypatch.setattr("dagkit.backends.reference.child._LONGEST_IMPORT_SECONDS", 0)
+    monkeypatch.setattr("dagkit.backends.reference.child._LASTING", set())
+    assert [run_in_child(lambda: ANSWER, window) for window in (1, 2)] == [ANSWER, ANSWER]
