@@ -99,6 +99,8 @@ class _Reporter:
         first = dict(report.user_properties).get(_FLAKY)
         if report.failed:
             self._print(f"FAILED {report.nodeid} ({report.when})", report.longreprtext)
+            if first is not None:
+                self._print(f"{report.nodeid} at its first try:", str(first))
         elif report.when == "call" and first is not None:
             self._flaky[report.nodeid] = str(first)
             self._print(f"FLAKY {report.nodeid}: it passed at the second try, after", str(first))

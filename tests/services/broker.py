@@ -76,7 +76,9 @@ class Broker(ScriptedServer):
         while len(self.admin.list_topics(topic, timeout=within(60)).topics[topic].partitions) < total:
             assert time.monotonic() < until, f"topic {topic} does not get {total} partitions"
 
-    def delete(self, topic: str) -> None:
+    def delete(self, topic: str, *, missing_ok: bool = False) -> None:
+        if missing_ok and topic not in self.admin.list_topics(timeout=within(60)).topics:
+            return
         done(self.admin.delete_topics([topic], operation_timeout=within(10)))
 
     def remove_before(self, topic: str, partition: int, offset: int) -> None:

@@ -5,8 +5,6 @@ from typing import Any
 
 from tests.services.scripted import ScriptedServer
 
-PASSWORD = "secret"  # noqa: S105 - of a server on the loopback
-
 
 class MariaServer(ScriptedServer):
     """A server whose database `dagkit` is empty at first."""

@@ -1,8 +1,11 @@
 """Databases: SQLite, and a real PostgreSQL."""
 
+import itertools
+
 import pytest
 
-from tests.operators.sql.sql_cast import TestDatabase
+from tests.operators.sql.sql_cast import Database, TestDatabase
+from tests.services.mariadb import MariaServer
 from tests.services.postgres import PASSWORD
 
 
@@ -20,3 +23,21 @@ def on_postgres(postgres):
 def database(request):
     """An empty database of either kind."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def maria(tmp_path_factory):
+    with MariaServer(tmp_path_factory.mktemp("maria")) as server:
+        yield server
+
+
+_names = itertools.count(1)
+
+
+@pytest.fixture
+def mariadb(maria):
+    pytest.importorskip("pymysql", reason="run: pip install pymysql")
+    quotes = ("SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')",)
+    name = f"rows_{next(_names)}"
+    Database("pymysql", maria.options(), quotes, PASSWORD).rows(f"CREATE DATABASE {name}")
+    return Database("pymysql", maria.options(name), quotes, PASSWORD)

@@ -1,7 +1,8 @@
 """Databases for tests, and applications that write to them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import importlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from dagkit_operators import Map, SqlWriter
 from dagkit_operators.sql.databases import connected
 from tests.engine.cast import Digits, Draw, Ranges
 from tests.operators.ways import placed
-from tests.services.postgres import PostgresServer
+from tests.services.scripted import ScriptedServer
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,30 @@ class TestDatabase:
         return {"url": self.url, "password": self.password}
 
 
+@dataclass(frozen=True)
+class Database:
+    """A database to which a module of Python connects."""
+
+    driver: str
+    options: Mapping[str, object]
+    session: tuple[str, ...] = ()
+    password: str | None = None
+
+    @property
+    def settings(self):
+        return {each: getattr(self, each) for each in ("driver", "options", "session", "password")}
+
+    def rows(self, statement):
+        secret = {"password": self.password} if self.password else {}
+        with closing(importlib.import_module(self.driver).connect(**self.options, **secret)) as connection:
+            cursor = connection.cursor()
+            cursor.execute(statement)
+            found = list(cursor.fetchall()) if cursor.description else []
+            cursor.close()
+            connection.commit()
+            return found
+
+
 class Meanwhile(FakeClock):
     """A clock that does something when a run waits."""
 
@@ -68,7 +93,7 @@ class Meanwhile(FakeClock):
         super().wait(woken, until)
 
 
-def starting(server: PostgresServer) -> Meanwhile:
+def starting(server: ScriptedServer) -> Meanwhile:
     """A clock that starts the server, if it was killed, when a run waits."""
     return Meanwhile(lambda: server.is_running or server.start())
 

@@ -1,10 +1,5 @@
 """Databases that a module of Python connects to: sqlite3 has the interface of PEP 249, DuckDB's of ADBC."""
 
-import importlib
-import itertools
-from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
@@ -14,35 +9,12 @@ from dagkit.engine.program.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Items, Map, PartWriter, SqlReader, SqlSplitter, SqlWriter
 from tests.engine.cast import Desk
-from tests.operators.sql.sql_cast import Row, rows_into
+from tests.operators.sql.sql_cast import Database, Row, rows_into
 from tests.operators.ways import chain, refused
-from tests.services.mariadb import PASSWORD, MariaServer
 
 ALL = [(number, f"row {number}") for number in range(16)]
 NUMBERS = "SELECT number, text FROM numbers ORDER BY number"
 TABLE = "CREATE TABLE numbers (number BIGINT PRIMARY KEY, text VARCHAR(99))"
-
-
-@dataclass(frozen=True)
-class Database:
-    driver: str
-    options: Mapping[str, object]
-    session: tuple[str, ...] = ()
-    password: str | None = None
-
-    @property
-    def settings(self):
-        return {each: getattr(self, each) for each in ("driver", "options", "session", "password")}
-
-    def rows(self, statement):
-        secret = {"password": self.password} if self.password else {}
-        with closing(importlib.import_module(self.driver).connect(**self.options, **secret)) as connection:
-            cursor = connection.cursor()
-            cursor.execute(statement)
-            found = list(cursor.fetchall()) if cursor.description else []
-            cursor.close()
-            connection.commit()
-            return found
 
 
 @pytest.fixture
@@ -53,24 +25,6 @@ def sqlite(tmp_path):
 @pytest.fixture
 def duckdb(tmp_path):
     return Database("adbc_driver_duckdb.dbapi", {"path": str(tmp_path / "rows.duckdb")})
-
-
-@pytest.fixture(scope="module")
-def maria(tmp_path_factory):
-    with MariaServer(tmp_path_factory.mktemp("maria")) as server:
-        yield server
-
-
-_numbers = itertools.count(1)
-
-
-@pytest.fixture
-def mariadb(maria):
-    pytest.importorskip("pymysql", reason="run: pip install pymysql")
-    quotes = ("SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')",)
-    name = f"rows_{next(_numbers)}"
-    Database("pymysql", maria.options(), quotes, PASSWORD).rows(f"CREATE DATABASE {name}")
-    return Database("pymysql", maria.options(name), quotes, PASSWORD)
 
 
 @pytest.fixture(

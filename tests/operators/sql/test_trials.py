@@ -46,6 +46,18 @@ def test_drivers_are_killed(tmp_path, sqlite, run, trial):
 
 @pytest.mark.gate(1)
 def test_the_server_and_the_driver_are_killed(tmp_path, postgres, on_postgres, trial):
+    kill_both(tmp_path, postgres, on_postgres, trial)
+
+
+@pytest.mark.trial
+@pytest.mark.service("mariadb")
+def test_a_server_that_a_module_connects_to_and_the_driver_are_killed(tmp_path, maria, mariadb, trial):
+    mariadb.rows("CREATE TABLE numbers (number BIGINT, text VARCHAR(99))")
+    kill_both(tmp_path, maria, mariadb, trial)
+
+
+def kill_both(home, server, database, trial):
+    """Kill the server twice and the driver once, at random steps."""
     drawn = random.Random(trial)
     crash = CrashAfter(drawn.choice(POINTS), drawn.randint(1, 5))
     left = {(drawn.choice(POINTS), drawn.randint(1, 5)) for _ in range(2)}
@@ -53,21 +65,21 @@ def test_the_server_and_the_driver_are_killed(tmp_path, postgres, on_postgres, t
 
     def kill_server(point, window_id):
         nonlocal kills
-        if (point, window_id) in left and postgres.is_running:
+        if (point, window_id) in left and server.is_running:
             left.remove((point, window_id))
-            postgres.kill()
+            server.kill()
             kills += 1
 
-    def kill_both(point, window_id):
+    def kill_at(point, window_id):
         kill_server(point, window_id)
         crash(point, window_id)
 
-    desk = desk_of(tmp_path, on_postgres, starting(postgres))
+    desk = desk_of(home, database, starting(server))
     with pytest.raises(Crash):
-        desk.run(probe=kill_both)
+        desk.run(probe=kill_at)
     desk.run(probe=kill_server)
-    if not postgres.is_running:  # killed after the last delivery
-        postgres.start()
+    if not server.is_running:  # killed after the last delivery
+        server.start()
     assert kills > 0
-    assert on_postgres.rows(NUMBERS) == EXPECTED
+    assert database.rows(NUMBERS) == EXPECTED
     assert (desk.faults(), desk.leftovers()) == ([], [])
