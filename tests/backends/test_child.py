@@ -1,6 +1,7 @@
 """A window in a child process of the reference: what the driver raises for each way in which it ends."""
 
 import gc
+import importlib
 import logging
 import os
 import select
@@ -146,3 +147,56 @@ def test_a_child_ends_with_a_driver_that_is_killed():
         driver.kill()
         assert select.select([output], [], [], within(60))[0], "the pipe that the child inherited is closed"
         assert output.read() == ""
+
+
+IMPORTED_SLOWLY = """
+import threading
+import tests.backends.test_child as waits
+waits.BEGAN.set()
+waits.CONTINUES.wait()
+"""
+BEGAN, CONTINUES = threading.Event(), threading.Event()
+
+
+@pytest.fixture
+def imported_slowly(tmp_path, monkeypatch):
+    """The name of a module that a thread of this process is importing until CONTINUES is set."""
+    name = "imported_slowly"
+    (tmp_path / f"{name}.py").write_text(IMPORTED_SLOWLY)
+    monkeypatch.syspath_prepend(tmp_path)
+    importing = threading.Thread(target=importlib.import_module, args=(name,))
+    importing.start()
+    assert BEGAN.wait(within(30))
+    yield name
+    CONTINUES.set()
+    join(importing, seconds=30)
+    del sys.modules[name]
+    BEGAN.clear()
+    CONTINUES.clear()
+
+
+def test_a_child_imports_a_module_although_a_thread_of_the_driver_was_importing_it(imported_slowly, monkeypatch):
+    forks = []
+
+    def forked(fork=os.fork) -> int:
+        child = fork()
+        if child:
+            forks.append(child)
+            CONTINUES.set()
+        return child
+
+    def imports() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        importlib.import_module(imported_slowly)
+        return ANSWER
+
+    monkeypatch.setattr(os, "fork", forked)
+    assert run_in_child(imports, 1) == ANSWER
+    assert len(forks) > 1
+
+
+@pytest.mark.usefixtures("imported_slowly")
+def test_a_child_does_not_wait_for_an_import_without_an_end(monkeypatch):
+    monkeypatch.setattr("dagkit.backends.reference.child._LONGEST_IMPORT_SECONDS", 0)
+    monkeypatch.setattr("dagkit.backends.reference.child._LASTING", set())
+    assert [run_in_child(lambda: ANSWER, window) for window in (1, 2)] == [ANSWER, ANSWER]

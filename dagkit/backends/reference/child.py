@@ -3,6 +3,7 @@
 import ctypes
 import faulthandler
 import gc
+import importlib
 import os
 import pickle
 import signal
@@ -11,9 +12,11 @@ import stat
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from types import FrameType
 from typing import IO, NoReturn
 
@@ -34,6 +37,32 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
 
     An exception of `run` that is no failure of dagkit is a defect, and no record is to blame: raise it as RuntimeError.
     """
+    began = time.monotonic()
+    while isinstance(answer := _forked_run(run, window_id), _Importing):
+        if time.monotonic() - began > _LONGEST_IMPORT_SECONDS:
+            _LASTING.update(answer.modules)
+        time.sleep(_PAUSE_SECONDS)
+    return answer
+
+
+@dataclass(frozen=True)
+class _Importing:
+    """The modules that other threads of the driver were importing at the fork.
+
+    The child has their locks, which none of its threads releases: its own import of such a module would wait for ever.
+    """
+
+    modules: frozenset[str]
+
+
+_PAUSE_SECONDS = 0.01
+_LONGEST_IMPORT_SECONDS = 30.0
+_LASTING: set[str] = set()
+"""Modules whose import takes longer, such as one that launches an application while it is imported."""
+
+
+def _forked_run(run: Callable[[], Answer], window_id: int) -> Answer | _Importing:
+    """Return the answer that `run` gives in a forked process; _Importing if that process could not run it."""
     with tempfile.TemporaryFile() as last_words:
         driver = os.getpid()
         with _FORKING:
@@ -50,7 +79,7 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
         if os.waitstatus_to_exitcode(status) != 0:
             last_words.seek(0)
             raise WorkerDied(_ended(window_id, status, last_words.read().decode(errors="replace")))
-    answer: Answer | Exception = pickle.loads(sent)  # noqa: S301 - our own child wrote it
+    answer: Answer | _Importing | Exception = pickle.loads(sent)  # noqa: S301 - our own child wrote it
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -127,9 +156,10 @@ def _lose_connections() -> None:
 def _sent(run: Callable[[], Answer]) -> bytes:
     """The answer or the failure, pickled."""
     try:
-        answer: Answer | DagkitError
+        answer: Answer | _Importing | DagkitError
         try:
-            answer = run()
+            modules = _imported_by_others() - _LASTING
+            answer = _Importing(modules) if modules else run()
         except DagkitError as error:
             answer = error
         return pickle.dumps(answer)
@@ -137,6 +167,13 @@ def _sent(run: Callable[[], Answer]) -> bytes:
         raise  # a record may need too much: this process ends
     except Exception:  # noqa: BLE001 - the driver raises it
         return pickle.dumps(RuntimeError(f"a window failed in a child process:\n{traceback.format_exc()}"))
+
+
+def _imported_by_others() -> frozenset[str]:
+    """The modules that other threads imported when this process was forked."""
+    locks = {name: lock() for name, lock in getattr(importlib._bootstrap, "_module_locks", {}).items()}  # noqa: SLF001
+    owners = {name: lock.owner for name, lock in locks.items() if lock is not None}
+    return frozenset(name for name, owner in owners.items() if owner not in (None, threading.get_ident()))
 
 
 def _ended(window_id: int, status: int, last_words: str) -> str:

@@ -24,6 +24,7 @@ from dagkit.engine.record.run_events import (
     Resumed,
     RunEvent,
     SlotAtWork,
+    Started,
     Starting,
     Working,
 )
@@ -61,6 +62,8 @@ class Totals:
     """Totals over all windows of a launch."""
 
     windows: int = 0
+    has_begun: bool = False
+    """Whether a window began, which may have been abandoned."""
     read: int = 0
     amounts: Mapping[str, int] = field(default_factory=dict)
     """The positions that were read, by their unit."""
@@ -107,7 +110,7 @@ class Progress:
 
     def __call__(self, event: RunEvent) -> None:
         match event:
-            case Starting() | PlanDiffers() | Resumed():
+            case Starting() | PlanDiffers() | Resumed() | Started():
                 self._note_start(event)
             case Found():
                 self._note_found(event)
@@ -136,8 +139,12 @@ class Progress:
         totals, seconds = self.totals, self.totals.millis / 1000
         left = () if launched.status is None else launched.status.waits_for
         if not totals.windows:
-            known = "no input found" if not left else "no input read"
-            done = f"no new input since window {launched.window_id}" if launched.window_id else known
+            known = "no window was committed" if totals.has_begun else "no input read" if left else "no input found"
+            done = (
+                f"no new input since window {launched.window_id}"
+                if launched.window_id and not totals.has_begun
+                else known
+            )
         else:
             speed = {unit: count / seconds for unit, count in totals.amounts.items()} if seconds else {}
             rate = f", {in_units(speed)}/s" if speed else ""
@@ -166,11 +173,13 @@ class Progress:
             ]
         )
 
-    def _note_start(self, event: Starting | PlanDiffers | Resumed) -> None:
-        """Print a step of the start."""
+    def _note_start(self, event: Starting | PlanDiffers | Resumed | Started) -> None:
+        """Print a step of the start, or note that a window has begun."""
         match event:
             case Starting(step=step):
                 self.output.message(step)
+            case Started():
+                self.totals.has_begun = True
             case PlanDiffers():
                 self.output.message(_differences(event))
             case Resumed(window_id=0, application=application):

@@ -10,7 +10,7 @@ import pytest
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.record.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
+from dagkit.engine.record.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Started, Working
 from dagkit.engine.record.snapshot import OperatorFigures
 from dagkit.launching import Launched
 from tests.console.conftest import run_copying
@@ -126,6 +126,14 @@ def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(read, wr
     progress(Committed(1, 0.0, sum(read.values()), files, written, 0, 0, read=read))
     summary = f"app: 1 window, {summary} in 0.0 s"
     assert progress.summary(Launched("app", "place", 1)).splitlines()[0] == summary
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_the_summary_of_a_launch_whose_only_window_was_abandoned_says_that_none_was_committed(window):
+    progress = Progress(Output(verbosity=-1), {}, {})
+    progress(Started(window + 1, 1, 1000.0))
+    summary = progress.summary(Launched("app", "place", window))
+    assert summary.splitlines()[0] == "app: no window was committed"
 
 
 @pytest.mark.parametrize(("count", "are", "it"), [(1, "1 file is", "it"), (2, "2 files are", "them")])
