@@ -82,10 +82,10 @@ def main(images: Path) -> None:
             photograph(url, images)
 
 
-def write_orders(day: int, count: int = ORDERS) -> None:
-    """Write a file of so many orders, as if it were a minute old."""
+def write_orders(day: int) -> None:
+    """Write a file of orders, as if it were a minute old."""
     drawn = random.Random(day)  # noqa: S311 - amounts of a picture
-    numbers = range(day * count, (day + 1) * count)
+    numbers = range(day * ORDERS, (day + 1) * ORDERS)
     amounts = ("unknown" if drawn.random() < 0.002 else f"{drawn.random() * 1000:.2f}" for _ in numbers)
     path = Path(f"orders/{day}.csv")
     path.write_text("".join(f"{number},{amount}\n" for number, amount in zip(numbers, amounts, strict=True)))
