@@ -10,6 +10,7 @@ from dagkit.api.traces import spoken
 from dagkit.cli.application.importing import authored, imported
 from dagkit.cli.application.operator_lookup import packages
 from dagkit.errors import DagkitError
+from dagkit.ground.names_of_apex import member
 
 
 def about() -> Iterator[str]:
@@ -32,7 +33,7 @@ def _version(package: str) -> str:
 
 def _about(package: str) -> str | None:
     try:
-        about_library = getattr(imported(package), "about", None)
+        about_library = member(imported(package), "about")
         with authored(package, "its function about failed"):
             return str(about_library()) if callable(about_library) else None
     except DagkitError as broken:
