@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -139,7 +140,7 @@ def _splitter(place: Path, rescan: str = "files") -> Alone[FileSplitterInput]:
 
 def _first_scan(place: Path, count: int) -> float:
     operator = _splitter(place).operator
-    spent = seconds(lambda: operator._take(operator._look_through()))  # noqa: SLF001 - the scan without the splitting
+    spent = seconds(lambda: operator._take(operator._look_through(threading.Event())))  # noqa: SLF001 - the scan without the splitting
     assert len(operator._found) == count, "the scan finds all files"  # noqa: SLF001
     return spent
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from dagkit.engine.work.handover import LEAST_HANDED_MILLIS, Handover, Standing
+from dagkit.engine.work.handover import LEAST_HANDED_MILLIS, Asked, Handed, Handover, Standing
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.worker.board import Ask, Board, Hand, Move
+from dagkit.engine.worker.board import Board, Move
 from dagkit.engine.worker.protocol import Report, WorkDone
 from dagkit.simulation import INTO
 
@@ -121,13 +121,13 @@ def worked_together(slots: Sequence[SimulatedSlot]) -> list[Report]:
         heapq.heappush(events, (one.now, next(number), one.slot))
 
     def perform(moves: Sequence[Move], now: float) -> None:
-        for move in moves:
-            one = slots[move.slot]
-            match move:
-                case Ask(slot):
+        for slot, message in moves:
+            one = slots[slot]
+            match message:
+                case Asked():
                     one.advance(now)
                     perform(board.answered(slot, one.give(f"{next(number)}")), now)
-                case Hand(_, handover):
+                case Handed(handover):
                     one.took.append(handover.token)
                     one.waiting.extend(handover.work)
                     one.now = max(one.now, now + HANDED_MILLIS)

@@ -93,7 +93,7 @@ def test_workers_with_another_python_are_refused_before_spark_starts(process, wr
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on files is set as Linux does")
 def test_without_space_nothing_is_lost(dagkit, folder):
     (folder / "in" / "b.txt").write_text("long\n" * 20_000)
-    answer = shell(folder, f"ulimit -f 16; dagkit launch upper.py {' '.join(ONCE)} -q")
+    answer = shell(folder, f"ulimit -f 80; PYTHONDONTWRITEBYTECODE=1 dagkit launch upper.py {' '.join(ONCE)} -q")
     assert answer.code
     assert "File too large" in answer.err
     assert "raise the limit on the length of files" in answer.err.partition("help: ")[2]

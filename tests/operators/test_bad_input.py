@@ -311,7 +311,7 @@ def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, opt
     text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(20_000))
     write(folder / "a.txt", text.encode())
     write_application("LineReader()", f'{writer}(file_path="out", {options})')
-    with files_of_at_most(10_000):
+    with files_of_at_most(40_000):
         ended = run(*REFERENCE)
     assert ended.exit_code == 7, ended.stderr
     problem = "cannot be staged in the application's folder at byte [0-9]+: File too large; nothing of the window"

@@ -1,6 +1,7 @@
 """Operators alone and in chains: the ways in which items reach them, and what happens to them while they run."""
 
 import resource
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,9 +118,11 @@ def refused(code: str, text: str | None = None) -> Iterator[pytest.ExceptionInfo
 @contextmanager
 def files_of_at_most(size):
     """No file of this process can become longer while the block runs, as if the disk was full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, writes_none = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    sys.dont_write_bytecode = True  # Python would keep a part of a compiled module, and fail when it is next imported
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = writes_none
