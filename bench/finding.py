@@ -166,7 +166,7 @@ def _memory(place: Path) -> tuple[int, int]:
     splitter = _splitter(place)
     operator = splitter.operator
     tracemalloc.start()
-    operator._take(operator._look_through())  # noqa: SLF001
+    operator._take(operator._look_through(threading.Event()))  # noqa: SLF001
     found = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     splitter.look()

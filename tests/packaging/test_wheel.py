@@ -197,17 +197,8 @@ def test_what_the_page_says_builds_and_installs_it(built, shell):
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_the_application_of_the_page_runs_where_it_is_installed(shell, tmp_path):
-    application, _ = SHOWN["python"]
-    (tmp_path / application.role).write_text(application.text)
-    told = shell.type_in(SHOWN["sh"][1], tmp_path, shell.home / "streams" / "bin")
-    assert told.endswith("IT\nIS\nHERE\n")
-
-
-@pytest.mark.trial
-@pytest.mark.spark
 def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell, tmp_path):
-    _, notebook = SHOWN["python"]
+    (notebook,) = SHOWN["python"]
     (tmp_path / notebook.role).write_text(notebook.text)
     installed = Place(shell.home / "streams" / "bin" / "python", tmp_path)
     assert installed.run("python", notebook.role) == "2 3\n"
