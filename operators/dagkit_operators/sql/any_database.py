@@ -61,13 +61,10 @@ class AnyDatabase(Connection):
             raise failure_of(error, self.name) from error
         return pa.schema([(name, pa.null()) for name in names])
 
-    def insert(
-        self, table: str, batches: "pa.RecordBatchReader | pa.Table", *, mode: str = "append", temporary: bool = False
-    ) -> None:
+    def insert(self, table: str, rows: "pa.Table", *, mode: str = "append", temporary: bool = False) -> None:
         if self._has_columns:
-            super().insert(table, batches, mode=mode, temporary=temporary)
+            super().insert(table, rows, mode=mode, temporary=temporary)
             return
-        rows = batches.read_all() if hasattr(batches, "read_all") else batches
         names = rows.column_names
         if mode == "create":  # databases differ in the names of their types
             raise table_mismatched(f"{self.name} has no table {table}", f"create it, with the columns {columns(names)}")

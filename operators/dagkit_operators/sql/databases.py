@@ -120,14 +120,12 @@ class Connection:
         with self.failing():
             self._connection.rollback()
 
-    def insert(
-        self, table: str, batches: "pa.RecordBatchReader | pa.Table", *, mode: str = "append", temporary: bool = False
-    ) -> None:
+    def insert(self, table: str, rows: "pa.Table", *, mode: str = "append", temporary: bool = False) -> None:
         """Insert rows. Errors of the driver pass as they are: the caller finds the row that is refused."""
         schema, _, name = table.rpartition(".")
         into = {"db_schema_name": schema} if schema else {}
         with self._connection.cursor() as cursor:  # that of DuckDB would insert the parameters of later statements, too
-            cursor.adbc_ingest(name, batches, mode=mode, temporary=temporary, **into)
+            cursor.adbc_ingest(name, rows, mode=mode, temporary=temporary, **into)
 
     def schema_of(self, table: str) -> "pa.Schema | None":
         """The columns of a table; None if there is no such table."""
