@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.lint.breach import Breach
-from tests.lint.texts import Text, texts, texts_of_code
+from tests.lint.texts import Text, texts
 
 CODE: Final = ("dagkit", "operators", "apps", "bench", "hatch_build.py", "docs", "README.md", "CONTRIBUTING.md")
 TESTS: Final = ("tests", "conftest.py")
@@ -37,7 +37,3 @@ def breaches_in(text: Text) -> Iterator[Breach]:
         for match in word.finditer(text.text):
             line = text.line + text.text.count("\n", 0, match.start())
             yield Breach(text.path, line, f"{match[1]!r} in a {text.kind}", help_)
-
-
-def breaches_in_code(path: str, source: str) -> list[Breach]:
-    return [breach for text in texts_of_code(path, source) for breach in breaches_in(text)]
