@@ -5,9 +5,13 @@ the start of a test run measures this machine. dagkit multiplies the limits for 
 """
 
 import os
+import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import Final
 
 _STEPS: Final = 800_000
@@ -43,3 +47,19 @@ def join(*ending: threading.Thread | BaseProcess, seconds: float = 30) -> None:
     for each in ending:
         each.join(max(0.0, until - time.monotonic()))
         assert not each.is_alive(), f"{each} did not end within {within(seconds):.0f} s"
+
+
+@contextmanager
+def ended_within(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError for a hang."""
+
+    def over(_: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"nothing ended within {seconds:.0f} s, in {frame}")
+
+    before = signal.signal(signal.SIGALRM, over)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)  # of the limit of the whole test
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, left)

@@ -1,10 +1,24 @@
-"""The kinds of operator: what each brings, and which output is the main one."""
+"""The kinds of operator: what each brings, which output is the main one, and where positions are bytes."""
+
+from collections.abc import Iterator
 
 import pytest
 
-from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort, RowOperator, Unifier
+from dagkit import (
+    Block,
+    DelayOperator,
+    InputOperator,
+    InputPort,
+    Operator,
+    OutputPort,
+    RowOperator,
+    SplittableOperator,
+    Unifier,
+)
 from dagkit.api.operators import main_outlet
 from dagkit.api.ports import input_ports, output_ports
+from dagkit.api.work import unit_of
+from dagkit_operators import FileSplitterBase, KafkaReader, LineReader, ReadFiles, TailFiles
 from tests.cases import cases
 
 
@@ -62,3 +76,45 @@ def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so():
             yield 1
 
     assert (list(DelayOperator[int]().first_window()), list(Seeded().first_window())) == ([], [1])
+
+
+class Numbers(SplittableOperator[int]):
+    numbers = InputPort(int)
+
+    def process(self, element, tracker) -> Iterator[int]:
+        yield from ()
+
+
+class Blocks(SplittableOperator[Block]):
+    side = InputPort(str)
+    blocks = InputPort(Block, main=True)
+
+    def process(self, element, tracker) -> Iterator[int]:
+        yield from ()
+
+
+class Pages(Numbers):
+    position_unit = "page"
+
+
+class Plain(Operator):
+    """Reads no positions."""
+
+
+@pytest.mark.parametrize(
+    ("operator", "unit"),
+    [
+        (Numbers(), "position"),
+        (Blocks(), "byte"),
+        (Pages(), "page"),
+        (Plain(), "byte"),
+        (LineReader(), "byte"),
+        (ReadFiles(), "byte"),
+        (TailFiles(), "byte"),
+        (FileSplitterBase(), "byte"),
+        (KafkaReader(), "offset"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
+)
+def test_the_unit_of_positions(operator, unit):
+    assert unit_of(operator) == unit

@@ -1,9 +1,12 @@
-"""What `docs/architecture.md` says of steps, modules and words is so."""
+"""What `docs/architecture.md` says of steps, modules and words is so, and the repository holds no leftovers."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 from dagkit.compiler import STEPS
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -28,3 +31,28 @@ def test_every_word_stands_once_in_the_glossary():
     assert {"operator", "port", "stream", "payload", "block", "window", "stage", "slot", "plan", "cut", "run"} <= set(
         words
     )
+
+
+EXPECTED = {
+    *("dagkit", "operators", "apps", "tests", "docs", "bench", ".ci"),
+    *("README.md", "CONTRIBUTING.md", "LICENSE", "NOTICE"),
+    *("Makefile", "pyproject.toml", "constraints.txt", ".gitignore"),
+    *("hatch_build.py", "dagkit_pytest.py", "conftest.py"),
+}
+
+
+def tracked():
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no checkout: `git clone` makes one")
+    return run_program(["git", "ls-files"], cwd=ROOT).stdout.splitlines()
+
+
+def test_the_top_level_holds_what_is_expected_there():
+    assert {path.partition("/")[0] for path in tracked()} == EXPECTED
+
+
+def test_no_document_holds_the_marks_of_a_conflict():
+    pages = [path for path in tracked() if path.endswith(".md")]
+    marked = [path for path in pages if "\n<<<<<<< " in (ROOT / path).read_text(encoding="utf-8")]
+    assert pages
+    assert marked == []

@@ -14,7 +14,7 @@ from dagkit.ranges import RangeFault
 from dagkit_operators.filesystem.access import BadFile
 from tests.docs.fences import ROOT, fences_in
 from tests.exceptions import exceptions
-from tests.lint.errors_page import is_cause
+from tests.lint.pages import is_cause
 from tests.processes import run_program
 
 PAGE = ROOT / "docs/errors.md"

@@ -126,35 +126,6 @@ def python_daemon_killed(trial: SparkTrial) -> str:
 # ---- a cluster
 
 
-def on_cluster(trial: SparkTrial, **settings: str) -> Machine:
-    return Machine(master=trial.cluster().url, settings={**cluster_settings(), **settings})
-
-
-def executor_killed(trial: SparkTrial) -> str:
-    child = trial.reach(machine=on_cluster(trial))
-    executors = trial.cluster().executors()
-    trial.kill_one(trial.chance.choice([executors, [each for one in executors for each in below(one)]]))
-    trial.end(child, by_itself=True)
-    return STATE
-
-
-def spark_worker_killed(trial: SparkTrial) -> str:
-    """SIGKILL of a worker of the cluster, which is started again."""
-    child = trial.reach(machine=on_cluster(trial))
-    trial.cluster().restart_worker(trial.chance.randrange(2))
-    trial.end(child, by_itself=True)
-    return STATE
-
-
-def master_killed(trial: SparkTrial) -> str:
-    """SIGKILL of the master, which is started again, and of an executor in between."""
-    child = trial.reach(machine=on_cluster(trial))
-    trial.kill_one(trial.cluster().executors())
-    trial.cluster().restart_master()
-    trial.end(child, by_itself=True)
-    return STATE
-
-
 def attempts_twice(trial: SparkTrial) -> str:
     """A Python worker freezes, Spark starts its task a second time, and the frozen attempt continues."""
     speculation = {
@@ -163,7 +134,7 @@ def attempts_twice(trial: SparkTrial) -> str:
         "spark.speculation.multiplier": "1.1",
         "spark.speculation.quantile": "0.1",
     }
-    child = trial.reach(machine=on_cluster(trial, **speculation))
+    child = trial.reach(machine=Machine(master=trial.cluster().url, settings={**cluster_settings(), **speculation}))
     frozen = [each for one in trial.cluster().executors()[:1] for each in workers(one)]
     for each in frozen:
         with suppress(ProcessLookupError):
@@ -204,8 +175,7 @@ def disk_full(trial: SparkTrial) -> str:
 
 _EACH = (
     *(python_worker_killed, trials.killed_at_any_moment, java_killed, trials.frozen_and_overtaken, trials.two_at_once),
-    *(python_daemon_killed, executor_killed, spark_worker_killed, master_killed, attempts_twice, storage_fails),
-    *(disk_full, trials.killed_at_a_step, trials.clock_set_back),
+    *(python_daemon_killed, attempts_twice, storage_fails, disk_full, trials.killed_at_a_step, trials.clock_set_back),
 )
 FAULTS: dict[str, Callable[[SparkTrial], str]] = {each.__name__: each for each in _EACH}
 

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from dagkit.cli import main
 from dagkit.launching import Machine
-from tests.faults.alarm import ended_within
 from tests.faults.applications import TRIED
-from tests.patience import within
+from tests.patience import ended_within, within
 
 ROOT = Path(__file__).parents[2]
 EXIT_CODES = {*range(12)}

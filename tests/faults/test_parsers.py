@@ -85,11 +85,10 @@ from dagkit_operators.finding.control_files import (
     stated_checksum,
     stated_totals,
 )
-from tests.faults.alarm import ended_within
 from tests.inventory.checkpoints import Checkpoint
 from tests.ledger.desk import APPLICATION
 from tests.ledger.format.test_block import a_line
-from tests.patience import within
+from tests.patience import ended_within, within
 
 MOST_BYTES = 1 << 30
 """How much more memory a parser may use. What is larger was written into the few bytes of an input."""

@@ -9,18 +9,18 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tests.lint import apex_page, cases, decisions, documentation, errors_page, forms, named_tests, pages, words
+from tests.lint import apex_page, cases, documentation, forms, pages, words
 from tests.lint.breach import Breach
 
 CHECKS: Final[tuple[Callable[[], Iterator[Breach]], ...]] = (
     words.words_have_plain_replacements,
-    decisions.records_have_their_parts,
-    errors_page.codes_and_headings_agree,
+    pages.records_have_their_parts,
+    pages.codes_and_headings_agree,
     apex_page.attributes_stand_in_their_table,
     apex_page.names_of_apex_have_rows,
     documentation.properties_and_attributes_are_described,
     pages.fences_and_links_are_right,
-    named_tests.pages_name_tests_that_exist,
+    pages.pages_name_tests_that_exist,
     cases.cases_have_tests,
     forms.tests_depend_on_no_machine,
 )

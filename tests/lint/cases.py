@@ -1,4 +1,4 @@
-"""Each case of Malhar's tests for files, each defect of Malhar and Beam, and each kind of bad input has a test.
+"""Each case of Malhar's tests for files has a test.
 
 A case is `class: test`, as Malhar names it; `path::test[id]` is a test here. What dagkit does not have is named in
 docs/coming-from-apex.md, in the words that are given.
@@ -11,11 +11,7 @@ from tests.lint.breach import ROOT, Breach, line_of
 
 FINDING, READING = "operators/finding/test_apex_cases.py::", "operators/reading/test_apex_readers.py::"
 WRITING, SLICES = "operators/writing/test_file_output.py::", "operators/writing/test_slices.py::"
-PARTS, BAD = "operators/writing/test_part_writer.py::", "operators/test_bad_input.py::"
-MESSAGES, QUEUES = "operators/test_bad_messages.py::", "operators/queues/test_on_rabbitmq.py::"
-NAMES = "operators/test_names_of_bytes.py::"
-SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing.py::"
-POLICY, READS = "operators/finding/test_file_policy.py::", "operators/kafka/test_reading.py::"
+PARTS, POLICY = "operators/writing/test_part_writer.py::", "operators/finding/test_file_policy.py::"
 SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
 
 
@@ -100,91 +96,12 @@ MALHAR = {
     },
     "FSRecordCompactionOperatorTest": {"testRotate": f"{PARTS}test_rotate_sends_each_finished_part"},
 }
-DEFECTS = {
-    "Malhar": {
-        "A: a last line without a newline is lost": f"{READING}test_bug_a_a_last_line_without_a_newline_is_a_record",
-        "B: characters count as bytes": f"{READING}test_bug_b_characters_of_several_bytes_make_no_further_records",
-        "C: a CR LF is divided": f"{READING}test_bug_c_a_newline_that_two_reads_divide_ends_one_line",
-        "8.3: files stay temporary": f"{WRITING}test_bug_8_3_what_was_written_is_complete_at_the_end_of_a_launch",
-        "8.4: the first open deletes": (
-            f"{WRITING}test_bug_8_4_files_of_others_stay_when_a_file_of_a_similar_name_is_begun"
-        ),
-        "8.5: a window that failed leaves bytes": f"{WRITING}test_failed_write",
-        "8.5: truncated inside compressed content": f"{WRITING}test_bug_8_5_a_crash_leaves_compressed_parts_whole",
-        "8.6: partitions collide": f"{WRITING}test_bug_8_6_two_partitions_that_choose_one_name_write_a_file_each",
-    },
-    "Beam": {
-        "D1: a cut within the first delimiter loses a record": (
-            "operators/reading/test_line_cases.py::test_lines[a cut within the length of a delimiter]"
-        )
-    },
-}
-BAD_INPUT = {
-    "files": {
-        "vanished": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[vanish]",
-        "shrunk": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[shrink]",
-        "permission denied": "cli/running/test_permissions.py::test_a_denied_permission_is_reported_and_loses_nothing",
-        "a circle of folders": f"{SPLITTER}test_links_are_followed_and_circles_end",
-        "a FIFO, device or socket that is named": (
-            f"{BAD}test_what_is_no_regular_file_is_named_and_others_are_read_then"
-        ),
-        "a FIFO or device in a folder": (
-            "cli/inspecting/test_files.py::test_what_is_no_regular_file_is_listed_with_its_kind"
-        ),
-        "a path with a newline, or that is not UTF-8": (
-            f"{NAMES}test_an_application_reads_such_files_and_its_ledger_proves_it"
-        ),
-        "a full disk": f"{BAD}test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost",
-        "a pattern that backtracks": f"{BAD}test_a_pattern_that_backtracks_takes_no_longer",
-    },
-    "contents": {
-        "truncated or corrupt": f"{BAD}test_a_damaged_file_ends_the_launch_with_its_place",
-        "gzip": f"{BAD}GOOD[a.gz]",
-        "zstd": f"{BAD}GOOD[a.zst]",
-        "Parquet": f"{BAD}GOOD[a.parquet]",
-        "Avro": f"{BAD}GOOD[a.avro]",
-        "a wrong schema": f"{BAD}test_content_that_does_not_fit_is_named[columns-mismatched]",
-        "text that is not UTF-8": f"{BAD}test_content_that_does_not_fit_is_named[text-undecodable]",
-    },
-    "messages and tables": {
-        "a topic that is not there": f"{MESSAGES}test_a_topic_that_is_not_there",
-        "refused credentials": f"{READS}test_refused_credentials_end_the_launch_and_the_password_is_not_shown",
-        "refused credentials of a queue": f"{QUEUES}test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown",
-        "refused credentials of a database": f"{SQL}test_a_database_that_refuses_is_named_and_no_secret_is",
-        "offsets that retention removed": f"{MESSAGES}test_offsets_that_were_removed_before_they_were_read",
-        "a partition that is added": (
-            f"{READS}test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partitions"
-        ),
-        "a record that its decoder refuses": f"{MESSAGES}test_a_message_that_its_decoder_refuses",
-        "a message that is no path": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
-        "a path that is not there": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
-        "a table whose columns changed": "operators/sql/test_sql_reader.py::test_a_table_that_does_not_fit_is_named",
-        "the same while it is written": (
-            f"{SQL}test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued"
-        ),
-        "a database that is full": f"{SQL}test_a_database_that_is_full_is_waited_for",
-        "the same of PostgreSQL": f"{SQL}test_a_postgres_whose_disk_is_full_is_waited_for",
-        "a database that is down at the commit": f"{SQL}test_a_server_that_dies_is_waited_for",
-        "a row that the table refuses": f"{SQL}test_a_row_that_the_table_refuses_is_named",
-        "a commit whose answer was lost": f"{SQL}test_a_commit_whose_answer_is_lost_counts_once",
-        "the same of Kafka": f"{KAFKA}test_commits_whose_answers_are_lost_are_found_by_the_same_launch",
-        "a transaction that another producer fenced": f"{MESSAGES}test_a_transaction_that_another_producer_fenced",
-        "a DataFrame with types that are not carried": (
-            "dataframes/test_carried_types.py::test_every_other_type_is_refused_with_its_column"
-        ),
-        "a file of SQLite that is not there": (
-            "operators/sql/test_sql_reader.py::test_a_file_that_is_not_there_is_reported_and_not_created"
-        ),
-        "a broker that does not answer": f"{READS}test_a_launch_waits_for_a_broker_that_does_not_answer",
-    },
-}
-LISTS = {**MALHAR, **DEFECTS, **BAD_INPUT}
 
 
 def cases_have_tests() -> Iterator[Breach]:
     path = "tests/lint/cases.py"
     text = (ROOT / path).read_text(encoding="utf-8")
-    for cases in LISTS.values():
+    for cases in MALHAR.values():
         for case, place in cases.items():
             if not _exists(place):
                 help_ = "name the test of this case, or what docs/coming-from-apex.md says of it"

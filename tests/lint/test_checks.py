@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint import decisions, documentation, forms, words
-from tests.lint.texts import paragraphs, texts_of_code
+from tests.lint import documentation, forms, pages, words
+from tests.lint.words import paragraphs, texts_of_code
 
 SOURCE = '''"""Whoever reads this."""
 # nobody knows
@@ -35,9 +35,9 @@ def test_paragraphs_rows_and_entries_are_texts_and_fenced_blocks_are_not():
 def test_a_record_has_its_number_and_its_parts():
     path = Path("docs/decisions/0001-one.md")
     right = "# 0001: One\n\n**Context.** a\n\n**Choice.** b\n\n**Cost.** c\n"
-    assert list(decisions.breaches_of(path, right)) == []
-    assert len(list(decisions.breaches_of(path, right.replace("0001", "0002")))) == 1
-    assert len(list(decisions.breaches_of(path, right.replace("**Cost.**", "Cost:")))) == 1
+    assert list(pages.breaches_of(path, right)) == []
+    assert len(list(pages.breaches_of(path, right.replace("0001", "0002")))) == 1
+    assert len(list(pages.breaches_of(path, right.replace("**Cost.**", "Cost:")))) == 1
 
 
 def test_a_property_without_documentation_is_found():

@@ -1,9 +1,10 @@
-"""Values as plans hold them: plain JSON, equal for equal values, in every process."""
+"""Values as plans hold them: plain JSON, equal for equal values, in every process; classes that moved as well."""
 
 import datetime as dt
 import decimal
 import enum
 import functools
+import importlib
 import json
 import operator
 import os
@@ -23,6 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
+from dagkit.conf.values.classes import find_class
+from dagkit.ground.moved_classes import _MOVED, recorded_module
 from dagkit.plan import read_plan, write_plan
 from dagkit.plan.fingerprint import canonical
 from dagkit.plan.portable import portable
@@ -291,3 +294,17 @@ def test_whatever_is_plain_already_goes_to_json_and_comes_back(value):
     data = portable(value)
     assert json.loads(canonical(data)) == data
     assert portable(data) == data
+
+
+MOVED = [(now, name, before) for now, classes in _MOVED.items() for name, before in classes.items()]
+
+
+@pytest.mark.parametrize(("now", "name", "before"), MOVED, ids=[name for _, name, _ in MOVED])
+def test_a_moved_class_is_recorded_under_its_first_module_and_found_under_both(now, name, before):
+    cls = getattr(importlib.import_module(now), name)
+    assert portable(cls) == {"$class": f"{before}.{name}"}
+    assert {find_class(f"{module}:{name}", is_called=False) for module in (now, before)} == {cls}
+
+
+def test_other_classes_are_recorded_under_their_own_module():
+    assert recorded_module("app", "Watch") == "app"

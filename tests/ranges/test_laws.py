@@ -5,7 +5,7 @@ import pickle
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -32,7 +32,6 @@ keys = st.binary(min_size=1, max_size=3)
 ROWS = list(
     enumerate(sorted([b"a", b"a", b"a\0", b"ab", b"b", b"\0", b"m", b"mm", b"mm", b"\x80", b"\xff", b"\xff\xff"]))
 )
-brief = settings(max_examples=examples(40))
 
 
 def answer(ask, *args):
@@ -326,37 +325,3 @@ def test_laws(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_laws_at_length(machine):
     run_state_machine_as_test(machine, settings=thorough)
-
-
-@brief
-@given(st.lists(offsets, max_size=12).map(sorted), st.integers(START, STOP), st.booleans())
-def test_a_run_is_granted_as_if_claimed_one_by_one(run, stop, repeats):
-    def tracker():
-        if repeats:
-            return LexicographicKeyRangeTracker(bytes([START]), bytes([stop]))
-        return OffsetRangeTracker(START, stop)
-
-    positions = [bytes([o]) for o in run] if repeats else sorted(set(run))
-    at_once, one_by_one = tracker(), tracker()
-    granted = answer(at_once.claim_many, positions)
-    singly = 0
-    for position in positions:
-        claimed = answer(one_by_one.try_claim, position)
-        if claimed is not True:
-            singly = FAULT if claimed is FAULT else singly
-            break
-        singly += 1
-    assert granted == singly
-    assert at_once.__getstate__() == one_by_one.__getstate__()
-
-
-@brief
-@given(st.integers(0, 60), st.integers(0, 60), shares)
-def test_a_split_adds_up(start, size, fraction):
-    whole = OffsetRange(start, start + size)
-    split = OffsetRestrictionTracker(whole).try_split(fraction)
-    if split:
-        assert (split.primary.start, split.residual.stop) == (whole.start, whole.stop)
-        assert split.primary.stop == split.residual.start
-        assert split.residual.size > 0
-        assert fraction == 0 or split.primary.size > 0

@@ -71,7 +71,3 @@ def test_what_is_public_is_listed_and_there():
         name for name, value in vars(dagkit.ranges).items() if not name.startswith("_") and not inspect.ismodule(value)
     }
     assert public == set(dagkit.ranges.__all__)
-
-
-def test_the_family_tree_in_words_is_the_one_in_code():
-    assert all(kind.__name__ in range_errors.__doc__ for kind, _ in ((type(f), w) for f, w in SAMPLES))

@@ -10,8 +10,6 @@ from dagkit.ranges import (
     OFFSET_INFINITY,
     ByteKeyRange,
     ByteKeyRestrictionTracker,
-    ClaimBackwards,
-    ClaimBeforeStart,
     Deferred,
     DelayInvalid,
     GrowableOffsetRestrictionTracker,
@@ -59,18 +57,6 @@ def tail(log, *claims, stop=OFFSET_INFINITY):
     for claim in claims:
         assert made.try_claim(claim)
     return made
-
-
-@cases(
-    "claims, fault, words",
-    ("before the start", [90], ClaimBeforeStart, "claimed 90, before"),
-    ("backwards", [110, 109], ClaimBackwards, "claimed 109 after 110"),
-    ("twice", [110, 110], ClaimBackwards, "claimed 110 twice"),
-    ("behind a claim that was refused", [220, 150], ClaimBackwards, "claimed 150 after 220"),
-)
-def test_a_function_that_would_lose_or_double_work_is_stopped(claims, fault, words):
-    with pytest.raises(fault, match=words):
-        tracker(WHOLE, *claims)
 
 
 @cases(

@@ -321,29 +321,6 @@ def test_an_empty_run_claims_nothing_and_who_got_less_than_it_asked_for_is_done(
         tracker.claim_many([199])
 
 
-def test_split_points_of_runs_are_counted_one_by_one():
-    tracker = OFFSETS()
-    tracker.claim_many(range(100, 150))
-    assert tracker.split_points().consumed == 49
-    tracker.claim_many(range(190, 210))
-    assert tracker.split_points().consumed == 59
-
-
-@cases(
-    "runs, fault, words",
-    ("before the start", [[99, 150]], ClaimBeforeStart, "claimed 99, before"),
-    ("overlapping runs", [[100, 150], [150, 160]], ClaimBackwards, "claimed 150 twice"),
-    ("a run backwards", [[100, 150], [140, 160]], ClaimBackwards, "claimed 140 after 150"),
-    ("a run that falls", [[150, 140]], ClaimBackwards, "claimed 140 after 150"),
-    ("a run that stands", [[150, 150]], ClaimBackwards, "claimed 150 twice"),
-)
-def test_a_run_that_would_lose_or_double_records_is_stopped(runs, fault, words):
-    tracker = OFFSETS()
-    with pytest.raises(fault, match=words):  # noqa: PT012 - any of the claims may be the one
-        for run in runs:
-            tracker.claim_many(run)
-
-
 def test_what_is_kept_of_an_array_is_plain_and_floats_are_no_offsets():
     tracker = OFFSETS()
     tracker.claim_many(np.array([100, 150], dtype=np.uint8))

@@ -1,10 +1,13 @@
-"""The formats, and the JSON that other programs read."""
+"""The formats: the JSON that other programs read, and Mermaid, with nothing that Mermaid could take for its own."""
 
 import json
+import re
+from textwrap import dedent
 
 import pytest
 
 from dagkit.render import BINARY, FORMATS, PICTURE_SCHEMA, logical, physical, render
+from dagkit.render.formats import mermaid
 from tests.render import samples
 
 
@@ -29,3 +32,50 @@ def test_json_holds_the_whole_picture():
         "payload": "Line",
         "notes": ["thread local"],
     }
+
+
+BLOCKS = (
+    "file-block metadata (FileBlock, from the driver, by key)<br/>blocks_metadata_output #8594; blocks_metadata_input"
+)
+
+
+def test_the_example_reads_well():
+    assert mermaid(physical(samples.line_filter_plan(2))) == dedent(f"""\
+        %% LineFilter: physical, 4 operators, 2 stages, 1 level, 0 exchanges
+        flowchart LR
+          subgraph g0["File-splitter (driver)"]
+            n0["<b>File-splitter</b><br/>FileSplitter"]:::input
+          end
+          subgraph g1["Block-reader + Filter + Record-writer (level 0, 2 slots)"]
+            n1["<b>Block-reader #215;2</b><br/>LineReader<br/>0#58; key 0<br/>1#58; key 1"]:::operator
+            n2["<b>Filter #215;2</b><br/>parallel with Block-reader"]:::operator
+            n3["<b>Record-writer #215;2</b><br/>RecordWriter<br/>parallel with Block-reader"]:::operator
+          end
+          n0 -->|"{BLOCKS}"| n1
+          n2 ==>|"filtered-records (Line)<br/>output #8594; input"| n3
+          n1 ==>|"records (Line, thread local)<br/>messages #8594; input"| n2
+          classDef input fill:#e3f4ea,stroke:#4f9d76,color:#1f2a37
+          classDef operator fill:#e8f0fb,stroke:#5b86bf,color:#1f2a37
+          style g0 fill:#fbf8f1,stroke:#cdbf9f,color:#1f2a37
+          style g1 fill:#f5f7fa,stroke:#b4c0ce,color:#1f2a37
+          linkStyle 0 stroke:#4f9d76
+          linkStyle 1,2 stroke:#3f78b5
+        """)
+
+
+def test_a_fan_out_names_its_stream_once_and_what_comes_in_the_next_window_is_dotted():
+    chart = mermaid(logical(samples.graph(samples.word_count())))
+    assert 's1(["lines (Line)"]):::stream' in chart
+    assert len(re.findall(r"^  s1 -->", chart, re.MULTILINE)) == 2
+    assert 'n4 -.->|"counts so far' in chart
+
+
+def test_a_half_wired_dag_has_a_chart():
+    chart = render(logical(samples.graph(samples.half_wired())), "mermaid").decode()
+    assert ("from nowhere" in chart, 's3(["nothing"])' in chart) == (True, True)
+
+
+def test_labels_hold_no_character_that_mermaid_reads_as_its_own():
+    chart = mermaid(logical(samples.graph(samples.hostile())))
+    for label in re.findall(r'"(.*)"', chart):
+        assert not set(re.sub(r"#\d+;|<br/>|</?b>", "", label)) & set('"<>#;{}[]|`&%\\')

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from tests.services.scripted import ScriptedServer
 
-SCRIPT = Path(__file__).with_name("azurite.sh")
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The key of the only account, which is the same in every Azurite."""
@@ -13,8 +12,8 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 class Azurite(ScriptedServer):
     """A server with one account, over plain HTTP."""
 
-    script = SCRIPT
-    installed_by = f"; then: {SCRIPT} fetch"
+    script = Path(__file__).with_name("azurite.sh")
+    is_fetched = True
 
     @property
     def environment(self) -> dict[str, str]:

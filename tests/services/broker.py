@@ -16,8 +16,6 @@ from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from tests.patience import within
 from tests.services.scripted import ScriptedServer
 
-SCRIPT = Path(__file__).with_name("kafka.sh")
-
 QUIET = {"log_level": 0}
 """Settings of clients that may live longer than their broker: what they log would follow the summary of the tests."""
 
@@ -30,8 +28,8 @@ Sent = tuple[bytes | None, bytes]
 class Broker(ScriptedServer):
     """A broker with one node."""
 
-    script = SCRIPT
-    installed_by = f"; then: {SCRIPT} fetch"
+    script = Path(__file__).with_name("kafka.sh")
+    is_fetched = True
 
     @property
     def login_address(self) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tests.services.scripted import ScriptedServer
 
-SCRIPT = Path(__file__).with_name("hdfs.sh")
 BLOCK = 2 << 20
 """The bytes of a block."""
 
@@ -13,8 +12,8 @@ BLOCK = 2 << 20
 class Hdfs(ScriptedServer):
     """A NameNode with one DataNode."""
 
-    script = SCRIPT
-    installed_by = f"; then: {SCRIPT} fetch"
+    script = Path(__file__).with_name("hdfs.sh")
+    is_fetched = True
 
     @property
     def url(self) -> str:

@@ -31,8 +31,8 @@ class ScriptedServer:
     """
 
     script: ClassVar[Path]
-    installed_by: ClassVar[str] = ""
-    """What to run after the command that the script names if the server is not installed."""
+    is_fetched: ClassVar[bool] = False
+    """Whether the script downloads the server, after the command that it names if the server is not installed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,7 +75,7 @@ class ScriptedServer:
             with suppress(subprocess.TimeoutExpired):  # a process that it started may keep its pipes
                 problem = process.communicate(timeout=within(10))[1] or problem
             if process.returncode == MISSING:
-                pytest.skip(f"{problem.strip()}{self.installed_by}")
+                pytest.skip(problem.strip() + (f"; then: {self.script} fetch" if self.is_fetched else ""))
             return f"{problem}\n{self._logs()}"
         self._process, self._ports, self._server = process, ready[1:-1], int(ready[-1])
         return ""

@@ -7,14 +7,12 @@ from tests.java import quick_java
 from tests.processes import running
 from tests.services.scripted import ScriptedServer
 
-SCRIPT = Path(__file__).with_name("yarn.sh")
-
 
 class Yarn(ScriptedServer):
     """YARN with one NodeManager, and Spark's settings for it."""
 
-    script = SCRIPT
-    installed_by = f"; then: {SCRIPT} fetch"
+    script = Path(__file__).with_name("yarn.sh")
+    is_fetched = True
 
     def environment(self, executors: int) -> dict[str, str]:
         """Variables with which Spark finds this YARN, and its settings for small and quick containers."""

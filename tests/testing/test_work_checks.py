@@ -106,23 +106,6 @@ def block_of(folder: Path, content: bytes) -> Block:
     return Block(0, str(path), 0, len(content), True, "", {"length": len(content)})
 
 
-def begins_too_late(self, element, tracker):
-    """Skips what it takes for the rest of a record that another range reads."""
-    number = tracker.current_restriction().start
-    number += number > 0
-    while tracker.try_claim(number):
-        yield number
-        number += 1
-
-
-def ignores_refusals(self, element, tracker):
-    given = tracker.current_restriction()
-    for number in range(given.start, given.stop):
-        tracker.try_claim(number)
-        yield number
-    tracker.try_claim(given.stop)
-
-
 def returns_early(self, element, tracker):
     number = tracker.current_restriction().start
     while number < element - 1 and tracker.try_claim(number):
@@ -173,8 +156,6 @@ class LosesWhatItGivesAway(Count):
 @pytest.mark.parametrize(
     ("operator", "fault", "words"),
     [
-        (begins_too_late, SplitsBroken, "cut at 1: lost 1"),
-        (ignores_refusals, SplitsBroken, "split at 1 after 1 records: one too many 1, 2, 3 and 8 more"),
         (returns_early, WorkUnclaimed, r"\[11, 12\) was never claimed"),
         (GivesAwayWhatItKeeps(), SplitsBroken, "split at 1 after 1 records: one too many 0"),
         (LosesWhatItGivesAway(), SplitsBroken, "split at 1 after 1 records: lost 1"),

@@ -1,11 +1,13 @@
-"""Which files a query of Structured Streaming has read, from its checkpoint alone."""
+"""Which files a query of Structured Streaming has read, from its checkpoint alone; and a set that remembers hashes."""
 
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dagkit.errors import RunFailure
+from dagkit.runs.inventory.listing import RECENT, Hashes
 from dagkit.runs.inventory.spark_checkpoint import ReadFiles, files_read, identity
 from tests.inventory.checkpoints import OFFSETS, Checkpoint
 
@@ -139,3 +141,18 @@ def test_what_is_no_checkpoint_is_refused(checkpoint, files, break_it, problem):
     with pytest.raises(RunFailure, match=problem) as refused:
         read(checkpoint)
     assert refused.value.help
+
+
+def test_it_answers_as_a_set_does():
+    known, values = Hashes(), [f"file {number}" for number in range(RECENT + 10)]
+    assert all(map(known.add, values))
+    assert not any(map(known.add, values[:: RECENT // 7]))
+    assert (len(known), "file" in known) == (len(values), False)
+    assert all(value in known for value in values[:: RECENT // 7])
+
+
+def test_most_of_it_takes_eight_bytes_for_each_value():
+    known = Hashes()
+    for number in range(2 * RECENT):
+        known.add(number)
+    assert (known._sorted, known._recent) == (array("q", range(2 * RECENT)), set())
