@@ -6,7 +6,7 @@ import tomllib
 from click.testing import CliRunner
 
 from dagkit.cli import main
-from tests.backends.test_spark_cluster import NEEDED
+from tests.backends.test_preflight import NEEDED
 from tests.docs.fences import ROOT, fences_in
 
 DOCUMENT = ROOT / "docs/installing.md"

@@ -123,7 +123,7 @@ BAD_INPUT = {
     "files": {
         "vanished": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[vanish]",
         "shrunk": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[shrink]",
-        "permission denied": "cli/running/test_permissions.py::test_a_denied_permission_is_reported_and_loses_nothing",
+        "permission denied": "cli/test_mistakes.py::test_a_denied_permission_is_reported_and_loses_nothing",
         "a circle of folders": f"{SPLITTER}test_links_are_followed_and_circles_end",
         "a FIFO, device or socket that is named": (
             f"{BAD}test_what_is_no_regular_file_is_named_and_others_are_read_then"
