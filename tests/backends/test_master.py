@@ -1,13 +1,25 @@
 """Masters: their forms are checked before Spark starts, and so is whether their hosts answer."""
 
+import json
+import os
 import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from threading import Thread
 
+import pyspark
 import pytest
 
 from dagkit.backends.spark.session.master import Kind, Master, reach
+from dagkit.backends.spark.session.session_settings import has_own_logging, settings_for, users_settings
+from dagkit.backends.spark.window.cores import CoresOf, cores_of, most_cores
+from dagkit.engine.worker.protocol import Cores
 from dagkit.errors import RunFailure
+from tests.backends.test_preflight import SLOTS, ran
+from tests.cases import cases
 from tests.patience import join
+from tests.processes import run_program
 
 
 @pytest.mark.parametrize(
@@ -133,3 +145,216 @@ def test_a_host_behind_a_proxy_is_left_to_the_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
     reach(Master.of("sc://no.such.host.invalid"))
+
+
+EVERYWHERE = {
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+LOCAL = {
+    **EVERYWHERE,
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "dagkit.backends.spark.window.daemon",
+    "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108 - only a name here
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.ui.enabled": "false",
+}
+CLUSTERS = ("local-cluster[2,1,1024]", "spark://master:7077", "yarn", "k8s://https://api:6443")
+
+
+def without(settings: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if name not in names}
+
+
+def chosen(master: str, users: Mapping[str, str] | None = None, temporary: str = "/tmp") -> dict[str, str]:  # noqa: S108
+    return settings_for(Master.of(master), users or {}, temporary=temporary, logs=False)
+
+
+@pytest.mark.parametrize(
+    ("master", "settings"),
+    [*((local, LOCAL) for local in ("local", "local[2]", "local[*,3]")), *((each, EVERYWHERE) for each in CLUSTERS)],
+)
+def test_what_makes_a_local_spark_quick_and_private_is_set_for_local_masters_only(master, settings):
+    assert chosen(master) == settings
+
+
+@pytest.mark.parametrize("master", ["local[2]", *CLUSTERS])
+def test_what_the_user_has_set_is_left_alone(master):
+    names = [name for name in chosen(master) if name != "spark.driver.extraJavaOptions"]
+    assert chosen(master, dict.fromkeys(names, "theirs")).keys() <= {"spark.driver.extraJavaOptions"}
+
+
+def test_the_users_java_options_come_after_ours():
+    both = chosen("local", {"spark.driver.extraJavaOptions": "-Dtheir=own -XX:TieredStopAtLevel=4"})
+    assert both["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1 -Dtheir=own -XX:TieredStopAtLevel=4"
+
+
+@pytest.mark.parametrize(("length", "sockets"), [(60, True), (61, False)])
+def test_a_folder_whose_path_is_too_long_for_a_socket_gets_none(length, sockets):
+    names = {name for name in chosen("local", temporary="/" + "t" * (length - 1)) if "unix" in name}
+    assert bool(names) is sockets
+
+
+@pytest.mark.parametrize("logs", [True, False])
+def test_errors_alone_are_logged_unless_the_user_has_a_configuration(logs):
+    java = settings_for(Master.of("yarn"), {}, logs=logs).get("spark.driver.extraJavaOptions", "")
+    assert ("log4j2.configurationFile" in java) is logs
+
+
+@pytest.fixture
+def conf_folder(tmp_path):
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# ours\nspark.ui.enabled true\nspark.master=yarn\nspark.a: file\nnot.of.spark x\n", encoding="utf-8"
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "a"),
+    [
+        ("", "file"),
+        ("pyspark-shell", "file"),
+        ("--conf spark.a=argument pyspark-shell", "argument"),
+        ("-c spark.a=argument --conf spark.b=x pyspark-shell", "argument"),
+        ("--conf=spark.a=argument=too pyspark-shell", "argument=too"),
+        ("--conf 'spark.a=two words' pyspark-shell", "two words"),
+        ("--properties-file {}/other.conf pyspark-shell", "other"),
+        ("--conf", "file"),
+    ],
+)
+def test_the_users_settings_are_read_from_where_spark_reads_them(conf_folder, arguments, a):
+    (conf_folder / "other.conf").write_text("spark.a other\n", encoding="utf-8")
+    users = users_settings({"SPARK_CONF_DIR": str(conf_folder), "PYSPARK_SUBMIT_ARGS": arguments.format(conf_folder)})
+    assert users["spark.a"] == a
+    assert "not.of.spark" not in users
+    assert users.get("spark.ui.enabled") == (None if "other" in arguments else "true")
+
+
+def test_java_options_are_asked_for_in_two_ways():
+    users = users_settings({"PYSPARK_SUBMIT_ARGS": "--driver-java-options '-Da=b -Dc=d' pyspark-shell"})
+    assert users["spark.driver.extraJavaOptions"] == "-Da=b -Dc=d"
+
+
+def test_the_folder_of_a_spark_that_is_installed_is_asked(conf_folder, tmp_path):
+    (tmp_path / "conf").mkdir()
+    (conf_folder / "spark-defaults.conf").rename(tmp_path / "conf" / "spark-defaults.conf")
+    assert users_settings({"SPARK_HOME": str(tmp_path)})["spark.a"] == "file"
+
+
+def test_a_log_configuration_of_the_users_own_is_seen(tmp_path):
+    environment = {"SPARK_CONF_DIR": str(tmp_path)}
+    (tmp_path / "log4j2.properties.template").touch()
+    assert not has_own_logging(environment)
+    (tmp_path / "log4j2.xml").touch()
+    assert has_own_logging(environment)
+
+
+SHOWS = """
+import json
+from dagkit.backends.spark import session_at
+names = ["spark.master", "spark.sql.adaptive.enabled", "spark.theirs", *(f"spark.{name}" for name in (
+    "ui.enabled", "driver.bindAddress", "python.unix.domain.socket.enabled"))]
+mine = {"spark.theirs": "given", "spark.ui.showConsoleProgress": "true"}
+for master, settings in (("local[1]", {}), ("local-cluster[1,1,1024]", {}), ("local[1]", mine)):
+    session = session_at(master, settings)
+    print(json.dumps([session.conf.get(name, None) for name in names]))
+    session.stop()
+"""
+
+
+@pytest.mark.trial
+@pytest.mark.spark
+@pytest.mark.parametrize("way", ["python", "spark-submit"])
+def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(conf_folder, way):
+    script = conf_folder / "shows.py"
+    script.write_text(SHOWS, encoding="utf-8")
+    defaults = "spark.sql.adaptive.enabled true\nspark.theirs kept\n"
+    (conf_folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
+    python = {"python": sys.executable, "spark-submit": str(Path(pyspark.__file__).parent / "bin" / "spark-submit")}
+    environment = {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(conf_folder),
+    }
+    done = run_program([python[way], str(script)], env={**os.environ, **environment}, seconds=120)
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert told == [
+        ["local[1]", "true", "kept", "false", "127.0.0.1", "true"],
+        ["local-cluster[1,1,1024]", "true", "kept", None, None, None],
+        ["local[1]", "true", "given", "false", "127.0.0.1", "true"],
+    ]
+
+
+@pytest.mark.trial
+@pytest.mark.spark
+def test_executors_whose_folders_have_long_paths_run_python(tmp_path):
+    """As containers of YARN do, whose paths are longer than that of a Unix socket may be."""
+    deep = tmp_path / ("a" * 100)
+    deep.mkdir()
+    arguments = f"--conf spark.executor.extraJavaOptions=-Djava.io.tmpdir={deep} pyspark-shell"
+    told = ran("local-cluster[1,1,1024]", tmp_path / "never", "a", "b", PYSPARK_SUBMIT_ARGS=arguments)
+    assert (told["counts"], told["slots"]) == ({"A!": 2, "B!": 2}, SLOTS)
+
+
+DYNAMIC = {"dynamicAllocation_enabled": "true", "executor_cores": "4"}
+MOST = "dynamicAllocation_maxExecutors"
+HERE = os.cpu_count() or 1
+
+
+def settings_of(**values: str) -> Callable[[str], str]:
+    return lambda name: {f"spark.{key.replace('_', '.')}": value for key, value in values.items()}.get(name, "")
+
+
+@cases(
+    "settings, most",
+    ("nothing is set", {}, None),
+    ("so many executors", {"executor_instances": "3", "executor_cores": "4"}, 12),
+    ("standalone, with a limit", {"cores_max": "7", "executor_cores": "4"}, 4),
+    ("as many as may be allocated", {**DYNAMIC, MOST: "50"}, 200),
+    ("allocated without a limit", {"dynamicAllocation_enabled": "true"}, None),
+    ("a task has its cores on one executor", {"executor_instances": "3", "executor_cores": "5", "task_cpus": "2"}, 6),
+    ("on each of those that a limit allows, too", {"cores_max": "10", "executor_cores": "5", "task_cpus": "2"}, 4),
+    ("a limit for tasks of several cores", {"cores_max": "7", "task_cpus": "2"}, 3),
+    ("a limit of what is not allocated", {MOST: "50"}, None),
+)
+def test_what_a_cluster_can_grow_to_is_in_its_settings(settings, most):
+    assert most_cores(settings_of(**settings)) == most
+
+
+REQUESTED = {"default_parallelism": "50"}
+FIXED = {"master": "yarn", "executor_instances": "3", "executor_cores": "4"}
+ALLOCATED = {"master": "yarn", **DYNAMIC}
+
+
+@cases(
+    "settings, counted, cores",
+    ("a request makes no cores", {"master": "local[2]", **REQUESTED}, None, Cores(2, 2)),
+    ("where tasks may fail, too", {"master": "local[2, 4]", **REQUESTED}, None, Cores(2, 2)),
+    ("one thread", {"master": "local", **REQUESTED}, None, Cores(1, 1)),
+    ("all threads there are", {"master": "local[*]"}, 8, Cores(8, 8)),
+    ("all threads, though more were requested", {"master": "local[*]", **REQUESTED}, None, Cores(HERE, HERE)),
+    ("two cores for a task", {"master": "local[4]", "task_cpus": "2"}, 4, Cores(2, 2)),
+    ("no executors", {**FIXED, "master": "local[2]"}, 2, Cores(2, 2)),
+    ("executors that are still to come", FIXED, 8, Cores(8, 12)),
+    ("what the settings say, and no request", {**FIXED, **REQUESTED}, None, Cores(12, 12)),
+    ("three cores for a task", {**FIXED, "task_cpus": "3"}, 12, Cores(3, 3)),
+    ("nothing but a request to go by", {**ALLOCATED, **REQUESTED}, None, Cores(50, 100)),
+    ("twice as many, where nothing limits the executors", ALLOCATED, 8, Cores(8, 16)),
+    ("a request beyond what there can be", {**ALLOCATED, **REQUESTED, MOST: "5"}, None, Cores(20, 20)),
+    ("nothing is set", {"master": "spark://there:7077"}, 6, Cores(6, 6)),
+)
+def test_as_many_tasks_as_run_at_once_are_counted(settings, counted, cores):
+    assert cores_of(settings_of(**settings), counted) == cores
+
+
+def test_a_session_knows_its_cores_behind_connect_too_and_takes_no_request_for_cores(session):
+    assert CoresOf(session).count() == Cores(2, 2)
+    name = "spark.sql.leafNodeDefaultParallelism"
+    session.conf.set(name, "50")
+    try:
+        assert CoresOf(session).count() == Cores(2, 2)
+    finally:
+        session.conf.unset(name)

@@ -6,24 +6,30 @@ from typing import Any
 
 import pytest
 
-from dagkit import Batch, Dag, InputPort, Operator, OutputPort, State
+from dagkit import Batch, Dag, InputPort, Operator, OutputPort, PortContext, State
 from dagkit.compiler import compile_application
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
+from dagkit.launching import Machine, launch
+from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import (
+    FileInfo,
     FileSplitterInput,
     Filter,
     FlatMap,
+    Items,
     LineReader,
     Map,
+    MatchFiles,
     PartWriter,
+    ReadFiles,
     Record,
     Rejected,
     Validate,
     value,
 )
-from tests.backends.cast import chained, lines_in
-from tests.backends.places import everywhere
+from tests.backends.cast import chained, in_partitions, lines_in
+from tests.backends.places import SPARK, everywhere
 from tests.engine.cast import Desk
 from tests.old_files import aged
 
@@ -161,3 +167,78 @@ def test_origins_are_taken_along_only_to_a_connected_output_that_names_them(tmp_
     assert "two exchanges 1" in placed
     assert "Read" not in placed
     assert not any(name.startswith("Write") for name in placed)
+
+
+class ReadKnown(ReadFiles[str]):
+    """Reads lines that begin with a word that came on a second input."""
+
+    words = InputPort(str)
+    messages = OutputPort(str, main=True)
+    known = State[list[str]](list)
+    stateless = False
+
+    @words.process
+    def take_word(self, word: str) -> None:
+        self.known = [*self.known, word]
+
+    def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Any:
+        for batch in super().process(element, tracker):
+            for line in batch.items():
+                if line.split()[0] in self.known:
+                    yield line
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Files of numbers in two folders, of which some are none, and a list of the folders."""
+    for number in range(6):
+        path = tmp_path / "in" / f"folder-{number % 2}" / f"{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{'x' if each % 7 == 3 else ''}{number * 100 + each}\n" for each in range(60)))
+        aged(path)
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "patterns").write_text(f"{tmp_path}/in/folder-0/*.txt\n{tmp_path}/in/folder-1\n")
+    aged(tmp_path / "lists" / "patterns")
+    return tmp_path
+
+
+def run(draw: Any, folders: Path, machine: Machine) -> None:
+    launch(draw, until="once", machine=machine, path=folders / "state", durable=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["reference", SPARK], indirect=True)
+def test_patterns_that_were_read_lead_to_files_and_these_to_records(machine, folders):
+    def draw(dag: Dag, conf: object) -> None:
+        lists, patterns = Items[str](items=(str(folders / "lists"),)), ReadFiles[str]()
+        chained(dag, lists=lists, first=MatchFiles(), patterns=patterns, match=MatchFiles())
+        read = dag.add_operator("read", ReadFiles[int](parse=int, part_size=40, chunk_size=16))
+        dag.operator("match").files >> in_partitions(dag, read, 3).files
+        numbers = dag.add_operator("numbers", PartWriter(file_path=str(folders / "numbers"), format=str))
+        dag.set_input_port_attribute(numbers.input, PortContext.PARTITION_PARALLEL, True)
+        rejected = PartWriter(file_path=str(folders / "rejected"), format=lambda each: f"{each.text} at {each.start}")
+        read.messages >> numbers
+        read.rejected >> dag.add_operator("rejected", rejected)
+
+    run(draw, folders, machine)
+    lines = lines_in(folders / "in")
+    assert lines_in(folders / "numbers") == [line for line in lines if not line.startswith("x")]
+    assert len(list((folders / "numbers").iterdir())) == 3
+    rejections = lines_in(folders / "rejected")
+    assert [each.split()[0] for each in rejections] == [line for line in lines if line.startswith("x")]
+    assert "x3 at 6" in rejections
+
+
+@pytest.mark.slow
+def test_what_a_second_input_brought_is_known_to_the_reader(machine, folders):
+    def draw(dag: Dag, conf: object) -> None:
+        match = chained(dag, patterns=Items[str](items=(str(folders / "in"),)), match=MatchFiles())
+        # items of an input operator are distributed, and those of `each` go to all
+        each = chained(dag, words=Items[str](items=("5", "111", "x503")), each=Map(str))
+        read = in_partitions(dag, dag.add_operator("read", ReadKnown(part_size=40)), 2)
+        match.files >> read.files
+        each.output >> read.words
+        read.messages >> dag.add_operator("writer", PartWriter(file_path=str(folders / "out")))
+
+    run(draw, folders, machine)
+    assert lines_in(folders / "out") == ["111", "5", "x503"]

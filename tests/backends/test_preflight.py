@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +23,6 @@ from dagkit.backends.spark.window.worker_facts import Facts, Visit
 from dagkit.ground.native_libraries import own_platform
 from dagkit_operators import about
 from hatch_build import MISSING, can_compile
-from tests.backends.test_spark_cluster import NEEDED, without_dagkit
 from tests.java import quick_java
 from tests.patience import within
 from tests.processes import run_program
@@ -233,3 +234,63 @@ def test_workers_of_another_platform_do_without_the_compiled_c_and_the_log_says_
     this, i686 = own_platform(), own_platform().replace(platform.machine(), "i686")
     assert launched.stderr.count(f"byte scanning: numpy (the compiled C is for {this}, and this is {i686}) (on ") == 1
     assert [file.read_text() for file in (tmp_path / "output").rglob("*") if file.is_file()] == ["a line\n"]
+
+
+HERE = Path(__file__).parent
+NEEDED = ("cloudpickle", "numpy", "pyarrow", "pydantic")
+"""What workers must have, with what these depend on, besides Spark."""
+SLOTS = [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+def ran(master: str, mark: Path, *words: str, **environment: str) -> Any:
+    """What two windows of the application beside this file came to."""
+    program = [sys.executable, str(HERE / "elsewhere" / "main.py"), master, str(mark), *words]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    return json.loads(run_program(program, env=variables, seconds=120).stdout.splitlines()[-1])
+
+
+def without_dagkit(folder: Path, needed: Iterable[str] = NEEDED) -> str:
+    """A Python that finds what workers must have, and neither dagkit nor anything else that it depends on."""
+    packages = folder / "packages"
+    packages.mkdir()
+    for name in _with_what_they_need(needed):
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(str(found.locate_file(top)))
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexport PYTHONPATH="{packages}:$PYTHONPATH"\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    looked = f"from importlib.util import find_spec; print([*map(find_spec, {['dagkit', 'pandas', 'isal']})])"
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    told = run_program([python, "-c", looked], cwd=folder, env=clean, seconds=600)
+    assert told.stdout == "[None, None, None]\n"
+    return str(python)
+
+
+def _with_what_they_need(names: Iterable[str]) -> set[str]:
+    """These distributions, and those that they depend on here."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        found.add(name := waiting.pop())
+        needed = [each for each in distribution(name).requires or () if ";" not in each]
+        waiting |= {re.split(r"[^\w.-]", each)[0] for each in needed} - found
+    return found
+
+
+@pytest.mark.trial
+@pytest.mark.spark
+def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path):
+    bare = without_dagkit(tmp_path)
+    environment = {"PYTHONPATH": str(HERE.parents[1]) + os.pathsep + str(HERE.parents[1] / "operators")}
+    words = ["a", "b", "a", "unheard"]
+    told = ran("local-cluster[2,1,1024]", tmp_path / "never", *words, PYSPARK_PYTHON=bare, **environment)
+    assert told == {"counts": {"A!": 4, "B!": 2}, "slots": SLOTS, "zipped": True}
+
+
+@pytest.mark.trial
+@pytest.mark.spark
+def test_a_task_whose_worker_dies_is_run_again_and_nothing_comes_twice(tmp_path):
+    told = ran("local[2,3]", tmp_path / "died", "a", "b", "die", "a", "c")
+    assert (tmp_path / "died").exists()
+    assert told == {"counts": {"A!": 4, "B!": 2, "DIE!": 2, "C!": 2}, "slots": SLOTS, "zipped": False}

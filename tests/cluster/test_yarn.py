@@ -11,7 +11,7 @@ import pytest
 
 from dagkit.backends.spark.session.java import ensure_java
 from dagkit.backends.spark.session.session_settings import spark_home
-from tests.backends.test_spark_cluster import without_dagkit
+from tests.backends.test_preflight import without_dagkit
 from tests.cluster.standalone import EXECUTOR, Spoken
 from tests.cluster.test_clusters import Run, disturbed, has_processes
 from tests.services.yarn import Yarn

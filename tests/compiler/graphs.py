@@ -23,7 +23,7 @@ from dagkit import (
     StatelessPartitioner,
 )
 from tests.compiler.cast import Animal, Dog, Parity
-from tests.compiler.laws.all_laws import CASES
+from tests.compiler.laws.of_attributes import law
 
 T = TypeVar("T")
 
@@ -306,7 +306,7 @@ LATE = ("parallel-count-mismatch", "partition-invalid")
 
 BREAKS = {}
 """What breaks any graph: for each code, the first case of the laws that is reported under it."""
-for _, _breaking, _expected in CASES:
+for _, _breaking, _expected in law.cases:
     if _expected and "application-empty" not in _expected[0]:
         BREAKS.setdefault(_expected[0].partition(":")[0], _breaking)
 

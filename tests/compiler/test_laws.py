@@ -4,15 +4,14 @@ The cases stand in `laws/`, by what they are about, as the laws themselves do. E
 says what it draws.
 """
 
-from dagkit import AffinityRulesSet, Dag, DagContext, OperatorContext, PortContext, ProcessingMode
+from dagkit import AffinityRulesSet, Dag, DagContext, InputPort, Operator, OperatorContext, PortContext, ProcessingMode
 from tests.cases import cases
 from tests.compiler.cast import compiled, faults
-from tests.compiler.laws import places
-from tests.compiler.laws.all_laws import CASES
+from tests.compiler.laws.of_attributes import FITS_ONE, law
 from tests.compiler.sketches import sketch
 
 
-@cases("draw, expected", *CASES)
+@cases("draw, expected", *law.cases)
 def test_what_breaks_a_law_is_reported_and_what_keeps_the_laws_compiles(draw, expected):
     dag = Dag()
     draw(dag)
@@ -42,7 +41,7 @@ def test_what_follows_an_operator_that_may_lose_items_may_lose_them_and_is_repor
 
 def test_a_rule_whose_pattern_fits_fewer_than_two_is_passed_over_and_reported():
     dag = sketch("O1>O2")
-    dag.set_attribute(DagContext.AFFINITY_RULES_SET, AffinityRulesSet(affinity_rules=(places.FITS_ONE,)))
+    dag.set_attribute(DagContext.AFFINITY_RULES_SET, AffinityRulesSet(affinity_rules=(FITS_ONE,)))
     assert [(note.code, note.severity.value) for note in compiled(dag).notes] == [("affinity-ignored", "warning")]
 
 
@@ -55,3 +54,33 @@ def test_attributes_that_mean_nothing_here_are_accepted_and_reported():
         ("attribute-advisory", "advisory", f"{name} is accepted, but has no effect here")
         for name in ("DEBUG of Dag", "VCORES of a", "BUFFER_MEMORY_MB of a.one")
     ]
+
+
+class Meet(Operator):
+    """Brings together items of a few windows."""
+
+    left = InputPort(int)
+    right = InputPort(int)
+    windows: int | None = 1
+
+    def windows_joined(self) -> int | None:
+        return self.windows
+
+    @left.process
+    @right.process
+    def process(self, item: int) -> None: ...
+
+
+APART = "meet brings together items of {}, and s1 and s2 may send them in other windows"
+
+
+@cases(
+    "right, windows, apart",
+    ("one source", "a", 1, []),
+    ("all windows", "d", None, []),
+    ("two sources", "d", 1, [APART.format("one window")]),
+    ("some windows", "d", 5, [APART.format("at most 5 windows")]),
+)
+def test_items_that_meet_in_a_window_and_may_arrive_in_others_are_reported(right, windows, apart):
+    dag = sketch(f"s1>a a>b s2>d b>meet.left {right}.more>meet.right", meet=Meet(windows=windows))
+    assert [note.problem for note in compiled(dag).notes if note.code == "windows-apart"] == apart

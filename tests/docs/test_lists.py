@@ -13,7 +13,7 @@ from dagkit.cli import main
 from dagkit.cli.running.launch import launch
 from dagkit.observers.lines import EVENTS
 from dagkit.observers.prometheus import ALL, USER
-from tests.backends.test_spark_cluster import NEEDED
+from tests.backends.test_preflight import NEEDED
 from tests.docs.fences import ROOT, fences_in
 from tests.observers.test_lines import HAPPENINGS
 

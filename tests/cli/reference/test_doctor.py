@@ -1,12 +1,31 @@
 """`dagkit doctor`: each check, as it is found and as it fails."""
 
 import json
+import os
+import platform
+import pty
+import select
+import shutil
+import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
 
+import pytest
+
+import dagkit as installed
 from dagkit.backends.spark.session.java import JavaNotFound
+from dagkit.cli.application.anatomy import anatomy_of
+from dagkit.cli.application.operator_lookup import libraries
+from dagkit.cli.group import ALIASES
 from dagkit.cli.reference import doctor
+from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
+from dagkit_operators.native import compiled
+from tests.cases import cases
+from tests.patience import within
 from tests.processes import run_program
 
 CHECKS = ["versions", "versions", "compiled C", "Java", "storage", "clock"]
@@ -88,3 +107,163 @@ def test_a_folder_that_cannot_be_made_another_clock_and_little_space_fail(folder
     assert (clock.ok, clock.found.startswith(("89.", "90."))) == (False, True)
     monkeypatch.setattr(doctor, "LEAST_SPACE", 1 << 62)
     assert not doctor.space("applications", folder / "not" / "made").ok
+
+
+_SECONDS = within(60)
+_TO_START, _TO_END = b"\x01", b"\x05"
+"""The keys for the start and the end of the line."""
+
+
+class Shell:
+    """An interactive bash with the completion of dagkit."""
+
+    def __init__(self, terminal):
+        self._terminal = terminal
+        self._printed = b""
+        for line in ("bind 'set bell-style none' 'set enable-bracketed-paste off'", 'eval "$(dagkit completion bash)"'):
+            os.write(terminal, line.encode() + b"\n")
+
+    def completed(self, begun):
+        """The line after the Tab key."""
+        # the quotes within the words keep them out of the echo of what is typed
+        os.write(self._terminal, begun.encode() + b"\t" + _TO_START + b"echo 'beg''in' " + _TO_END + b" 'en''d'\n")
+        until = time.monotonic() + _SECONDS
+        while b" end\r\n" not in self._printed:
+            assert select.select([self._terminal], [], [], max(0.0, until - time.monotonic()))[0], self._printed
+            self._printed += os.read(self._terminal, 65536)
+        shown, _, self._printed = self._printed.partition(b" end\r\n")
+        return shown.rpartition(b"begin ")[2].decode()
+
+
+@pytest.fixture
+def shell(folder):
+    """A bash in the folder; the command is that of the Python that runs the tests."""
+    bash = shutil.which("bash")
+    assert bash is not None, "the tests need bash"
+    ours, theirs = pty.openpty()
+    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": search, "HOME": str(folder), "TERM": "dumb", "PS1": "", "HISTFILE": ""}
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    command = [bash, "--norc", "--noprofile", "-i"]  # a shell without files of the user
+    with subprocess.Popen(command, cwd=folder, env=own, start_new_session=True, **streams) as process:  # noqa: S603
+        os.close(theirs)
+        try:
+            yield Shell(ours)
+        finally:
+            process.kill()
+            os.close(ours)
+
+
+COMPLETED = {
+    "valid": "validate",
+    "launch --metrics-p": "launch --metrics-port",
+    "ledger veri": "ledger verify",
+    "launch --log js": "launch --log json",
+    "status Line": "status .dagkit/LineFilter",
+    "status ": "status .dagkit/LineFilter",
+    "items .dagkit/L": "items .dagkit/LineFilter",
+    "launch wor": "launch word_count.py",
+    "status wor": "status word_count.py",
+}
+
+
+@pytest.mark.slow
+def test_commands_options_launched_applications_and_files_are_completed(shell, folder, write):
+    Ledger.create(folder / ".dagkit" / "LineFilter")
+    (folder / ".dagkit" / "LineNothing").mkdir()
+    write("word_count.py", "")
+    assert {begun: shell.completed(f"dagkit {begun}").removeprefix("dagkit ") for begun in COMPLETED} == COMPLETED
+
+
+@pytest.fixture
+def install(write, folder, monkeypatch):
+    """Installs a library of operators that is this text."""
+
+    def install(source):
+        write("library/__init__.py", source)
+        write("library-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: library\nVersion: 1.0\n")
+        write("library-1.0.dist-info/entry_points.txt", "[dagkit.operators]\nlibrary = library\n")
+        monkeypatch.syspath_prepend(folder)
+
+    yield install
+    sys.modules.pop("library", None)
+
+
+def test_the_version_comes_first_and_what_it_runs_on_behind_it(dagkit):
+    first, second, *_ = dagkit("--version").out.splitlines()
+    assert first == f"dagkit {installed.__version__}"
+    runs_on = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in ("pyspark", "pyarrow"))]
+    assert second == ", ".join(runs_on)
+
+
+@pytest.mark.parametrize(
+    ("found", "scanner"),
+    [
+        pytest.param(None, "numpy (this version has no compiled C)", id="nothing was compiled"),
+        pytest.param(compiled.Compiled("libbytewise.so", len, len), "compiled C", id="all was compiled"),
+        (compiled.Compiled("libbytewise.so", None, len), "compiled C, for lines numpy"),
+    ],
+)
+def test_the_version_names_what_scans_bytes(dagkit, monkeypatch, found, scanner):
+    monkeypatch.setattr(compiled, "compiled", lambda: found)
+    assert dagkit("--version").out.splitlines()[2] == f"dagkit_operators: byte scanning: {scanner}"
+
+
+@cases(
+    "source, lines",
+    ("returns text", "def about():\n    return 'of today'", ["of today"]),
+    ("has no function", "length = 3", []),
+    ("has another attribute", "about = 3", []),
+    ("lacks a module", "import no_such_module", ["ModuleNotFoundError: No module named 'no_such_module'"]),
+    ("fails", "def about():\n    raise ValueError('not today')", ["ValueError: not today"]),
+)
+def test_every_library_may_add_a_line_about_itself(dagkit, install, source, lines):
+    install(source)
+    assert dagkit("--version").out.splitlines()[3:] == [f"library: {line}" for line in lines]
+
+
+OPERATORS = [pytest.param(each, id=name) for library in libraries() for name, each in library.operators.items()]
+
+
+@pytest.mark.gate(50)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_properties_that_must_be_set_come_first_and_those_of_scaling_last(operator):
+    top = [each for each in anatomy_of(operator).properties if "." not in each.name]
+    required = [each.required for each in top]
+    assert required == sorted(required, reverse=True)
+    names = [each.name for each in top]
+    if "min_readers" in names:
+        assert names[names.index("policy") :][:3] == ["policy", "policy_settings", "min_readers"]
+        assert names[-1] == "apex_compat"
+
+
+def test_the_first_property_of_a_reader_of_kafka_is_that_of_its_brokers():
+    (reader,) = (library.operators["KafkaReader"] for library in libraries() if "KafkaReader" in library.operators)
+    assert [each.name for each in anatomy_of(reader).properties][:2] == ["bootstrap_servers", "parse"]
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (("files", "word_count.py"), ("files", "ls", "word_count.py")),
+        (("work", "word_count.py"), ("work", "ls", "word_count.py")),
+        (("scale", "nowhere"), ("scale", "explain", "nowhere")),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+@pytest.mark.usefixtures("word_count")
+def test_a_group_without_a_command_calls_the_usual_one(dagkit, short, long):
+    assert dagkit(*short) == dagkit(*long)
+
+
+def test_a_misspelt_command_of_a_group_is_not_taken_for_an_application(dagkit):
+    dagkit("files", "list", "app.py").fails(2, "Did you mean 'ls'")
+
+
+@pytest.mark.parametrize("arguments", [(), ("launch",), ("files", "ls")], ids=" ".join)
+def test_help_is_a_command_too(dagkit, arguments):
+    assert dagkit("help", *arguments) == dagkit(*arguments, "--help")
+
+
+def test_to_start_is_to_launch_and_not_to_restart():
+    assert ALIASES["start"] == "launch"

@@ -1,13 +1,24 @@
 """`dagkit new`: a folder with what one needs to begin, and copies of the examples."""
 
+import ast
+import gzip
+import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 import pytest
+from click.testing import CliRunner
 
+from dagkit.cli import main
 from dagkit.cli.making.examples import SAMPLES, examples
+from dagkit.cli.running import new
 from tests.cli.conftest import ROOT
 from tests.patience import LONG_WINDOWS
+from tests.services.postgres import PASSWORD
 
 
 def test_a_new_application_is_valid_named_after_its_folder_and_runs_as_the_command_says(dagkit, folder, monkeypatch):
@@ -95,3 +106,203 @@ def test_the_examples_are_listed_if_none_is_named(dagkit, folder, arguments):
     assert [line.split()[0] for line in answer.out.splitlines()] == list(examples())
     assert "word_count      Counts the words of text files" in answer.out
     assert list(folder.iterdir()) == []
+
+
+ORDERS = """\
+id,zip,Unit price,day,at,ok
+1,007,2.5,2024-05-01,2024-05-01 10:00:00,true
+2,123,NA,2024-02-31,2024-05-01 10:00:00,
+"""
+PEOPLE = [
+    {"id": 1, "home": {"city": "Rome", "zip": 7}, "tags": ["a"], "size": 1},
+    {"id": 2, "home": {"city": "Oslo"}, "tags": [], "size": 1.5, "seen": [{"n": 1}]},
+]
+
+
+def made(dagkit, *options):
+    """The source code of the application, after it was made, and its launch was right."""
+    answer = dagkit("new", "mine", *options, "--launch")
+    assert (answer.code, "quarantined" in answer.out) == (0, False), answer.err
+    return Path("mine/app.py").read_text(), answer
+
+
+def rows():
+    return [row for file in sorted(Path("mine/output").iterdir()) for row in pa_parquet.read_table(file).to_pylist()]
+
+
+def test_the_columns_of_csv_files_have_the_types_that_nearly_all_of_their_values_fit(dagkit, write):
+    write("in/a.csv", "id;name;price\n" + "".join(f"{i};Ann;{i}.5\n" for i in range(20)) + "x;Bob;\n")
+    write("in/notes.txt", "a note\n")
+    code, answer = made(dagkit, "--from", "in")
+    assert "    id: int\n    name: str\n    price: float | None\n" in code
+    assert 'CsvContext(record_type=Row, separator=";")' in code
+    assert "reads 1 CSV file in" in answer.err
+    assert "id: 1 of 21 values are no int; their rows are rejected\nnot read: 1 text file\n" in answer.err
+    assert rows() == [{"id": i, "name": "Ann", "price": i + 0.5} for i in range(20)]
+    (rejected,) = Path("mine/rejected").iterdir()
+    assert json.loads(rejected.read_text())["text"] == "x;Bob;"
+
+
+def test_codes_days_that_there_are_not_and_names_that_are_no_identifiers_are_kept_as_they_are(dagkit, write):
+    write("in/a.csv", ORDERS)
+    code, _ = made(dagkit, "--from", "in/a.csv")
+    types = (
+        '"id": int',
+        '"zip": str',
+        '"Unit price": float | None',
+        '"day": str',
+        '"at": datetime',
+        '"ok": bool | None',
+    )
+    assert [hint for hint in types if hint not in code] == []
+    assert 'null_values=("", "NA")' in code
+    assert [(row["zip"], row["Unit price"], row["ok"]) for row in rows()] == [("007", 2.5, True), ("123", None, None)]
+
+
+@pytest.mark.parametrize("name", ['a "quote"', 'three """', "a back\\slash \\N"])
+def test_quotes_and_backslashes_in_names_are_no_code(name, dagkit, write):
+    write(f"{name}/a.csv", "it's a 'name',a \\ and a \"\"quote\n1,a\n2,b\n")
+    code, _ = made(dagkit, "--from", name)
+    assert ast.get_docstring(ast.parse(code)) == f"Reads 1 CSV file in {name}."
+    assert rows() == [{"it's a 'name'": 1, 'a \\ and a ""quote': "a"}, {"it's a 'name'": 2, 'a \\ and a ""quote': "b"}]
+
+
+def test_files_without_a_header_in_another_encoding_are_read(dagkit, write):
+    write("in/a.csv", "").write_bytes("1\tZürich\n2\tBâle\n".encode("latin-1"))
+    code, _ = made(dagkit, "--from", "in")
+    assert 'separator="\\t", header=False, encoding="latin-1"' in code
+    assert [row["column_2"] for row in rows()] == ["Zürich", "Bâle"]
+
+
+def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, write):
+    write("in/a.csv", "").write_bytes("n,city\n1,Zürich\n".encode("latin-1"))
+    write("in/b.csv", "").write_bytes("\ufeffn,city\n2,Bâle\n".encode())
+    write("in/c.csv", "n,city\n3,Bern\n")
+    code, answer = made(dagkit, "--from", "in")
+    assert "encoding" not in code
+    assert "1 of 3 files are in latin-1, and are read as utf-8: read them by an application of their own" in answer.err
+    assert sorted(row["city"] for row in rows()) == ["Bern", "Bâle"]
+
+
+def test_archives_are_named_as_such_and_not_read(dagkit, write):
+    write("in/a.jsonl", '{"n": 1}\n')
+    for name in ("in/b.zip", "in/c.tar.gz"):
+        write(name, "PK")
+    assert "not read: 2 archives; archives are to be unpacked" in made(dagkit, "--from", "in")[1].err
+
+
+def test_values_of_json_that_do_not_fit_are_named_by_the_path_of_their_field(dagkit, write):
+    lines = [{"n": 1, "of": {"size": number or 0.5}, "big": number} for number in range(19)]
+    write(
+        "in/a.jsonl", "".join(json.dumps(line) + "\n" for line in [*lines, {"n": "x", "of": {"size": "?"}, "big": 0.5}])
+    )
+    _, answer = made(dagkit, "--from", "in")
+    for remark in ("n: 1 of 20 values are no int", "of.size: 1 of 20 values are no float"):
+        assert f"{remark}; their records are rejected\n" in answer.err
+    assert "big:" not in answer.err
+    assert len(rows()) == 19
+
+
+def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit, write):
+    lines = "".join(json.dumps(person) + "\n" for person in PEOPLE)
+    write("in/a.jsonl.gz", "").write_bytes(gzip.compress(lines.encode()))
+    code, _ = made(dagkit, "--from", "in")
+    assert "class RowHome:" in code
+    assert "    home: RowHome\n    tags: list[str]\n    size: float\n    seen: list[RowSeen] | None\n" in code
+    ann, bob = rows()
+    assert (ann["home"], ann["seen"]) == ({"city": "Rome", "zip": 7}, None)
+    assert (bob["home"], bob["seen"]) == ({"city": "Oslo", "zip": None}, [{"n": 1}])
+
+
+def test_parquet_is_copied_with_its_columns_and_text_line_by_line(dagkit, folder, write):
+    (folder / "tables").mkdir()
+    pa_parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), folder / "tables/a.parquet")
+    made(dagkit, "--from", "tables")
+    assert rows() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    write("logs/a.log", "one\ntwo\n")
+    assert dagkit("new", "lines", "--from", "logs", "--launch").code == 0
+    assert [file.read_text() for file in Path("lines/output").iterdir()] == ["one\ntwo\n"]
+
+
+def test_a_table_is_read_by_its_number_with_the_types_of_its_columns(dagkit):
+    with sqlite3.connect("shop.db") as connection:
+        connection.execute("CREATE TABLE orders (name TEXT, id INTEGER PRIMARY KEY, price REAL)")
+        connection.execute("INSERT INTO orders VALUES ('a', 1, 1.5), (NULL, 2, NULL)")
+    connection.close()
+    code, answer = made(dagkit, "--from", "sqlite:///shop.db", "--table", "orders")
+    assert "    name: str | None\n    id: int\n    price: float | None\n" in code
+    assert "rows are found by id" in answer.err
+    assert rows() == [{"name": "a", "id": 1, "price": 1.5}, {"name": None, "id": 2, "price": None}]
+
+
+def test_a_url_with_a_password_puts_it_into_no_file(dagkit, postgres, monkeypatch):
+    postgres.execute("CREATE TABLE bought AS SELECT 7 AS id, 'a' AS name")
+    url = postgres.url.replace("@", f":{PASSWORD}@")
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    code, answer = made(dagkit, "--from", url, "--table", "bought")
+    written = code + Path("mine/properties.properties").read_text() + answer.out + answer.err
+    assert f":{PASSWORD}@" not in written
+    assert "the password is in no file: set the variable DB_PASSWORD to it before a launch" in answer.err
+    assert rows() == [{"id": 7, "name": "a"}]
+
+
+def test_a_topic_of_json_becomes_records_and_another_one_text(dagkit, kafka):
+    orders, notes, none = kafka.topic(2), kafka.topic(), kafka.topic()
+    kafka.produce(orders, ['{"n": 1, "of": {"name": "Ann"}}'] * 20 + ['{"n": 2, "more": 1}'], 1)
+    kafka.produce(orders, ["no JSON"])
+    kafka.produce(notes, ["a note"])
+    code, answer = made(dagkit, "--from", f"kafka://{kafka.address}/{orders}")
+    assert "    n: int\n    of: RowOf | None = None\n    more: int | None = None\n" in code
+    assert sorted(row["n"] for row in rows()) == [1] * 20 + [2]
+    (rejected,) = Path("mine/rejected").iterdir()
+    assert json.loads(rejected.read_text())["text"] == "no JSON"
+    assert "of: " not in answer.err
+    assert dagkit("new", "text", "--from", f"kafka://{kafka.address}/{notes}").code == 0
+    assert "PartWriter()" in Path("text/app.py").read_text()
+    assert "it has no messages to look at" in dagkit("new", "empty", "--from", f"kafka://{kafka.address}/{none}").err
+    dagkit("new", "no", "--from", f"kafka://{kafka.address}/{orders}s").fails(2, f"did you mean {orders!r}?")
+
+
+def test_a_topic_that_does_not_answer_is_read_as_text(dagkit):
+    answer = dagkit("new", "mine", "--from", "kafka://localhost:9092/orders")
+    assert "its messages were not looked at: localhost:9092 does not answer" in answer.err
+    assert "Mine is valid: 4 operators, 3 streams, 4 stages" in dagkit("validate", "mine").out
+    assert "Splitter.prop.topics = orders" in Path("mine/properties.properties").read_text()
+
+
+def test_a_terminal_is_asked(write, monkeypatch):
+    monkeypatch.setattr(new, "is_terminal", lambda _: True)
+    write("in/a.jsonl", '{"n": 1}\n')
+    asked = CliRunner().invoke(main, ["new", "mine"], input="1\nin\n")
+    assert "What do you want to read?\n  1  files\n" in asked.stderr
+    assert "    n: int\n" in Path("mine/app.py").read_text()
+    asked = CliRunner().invoke(main, ["new", "topic"], input="2\n\norders\n")
+    assert "reads the topic orders of localhost:9092" in asked.stderr
+    assert CliRunner().invoke(main, ["new", "words"], input="\n").exit_code == 0
+    assert Path("words/input/lines.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
+        ("--from empty", "the folder empty has no file to look at"),
+        ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
+        ("--from sqlite:///true.db", "name a table of the database: --table NAME; known here: 'orders', 'people'"),
+        ("--from sqlite:///true.db --table order", "no such table: order; did you mean 'orders'?"),
+        ("--from sqlite:///shop.db --table orders", "there is no database"),
+        ("--from empty --table orders", "--table goes with a database"),
+        ("--from empty --example count", "--from does not go with --example"),
+        ("--from zipped", "zipped holds only archives, which are not read: unpack them"),
+        ("--from list.json", "has no line with a JSON object"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_nothing_is_made(dagkit, folder, options, problem):
+    (folder / "empty").mkdir()
+    (folder / "list.json").write_text("[1,\n2]\n")
+    (folder / "zipped").mkdir()
+    (folder / "zipped/a.zip").write_bytes(b"PK")
+    with closing(sqlite3.connect("true.db")) as connection:
+        connection.executescript("CREATE TABLE orders (id INTEGER); CREATE TABLE people (id INTEGER)")
+    dagkit("new", "mine", *options.split()).fails(2, problem)
+    assert not (folder / "mine").exists()

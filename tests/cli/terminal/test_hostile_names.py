@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import socket
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
@@ -96,3 +98,171 @@ def test_words_of_others_are_escaped_and_keep_their_lines_and_our_colours_stay(c
 def test_text_without_control_characters_is_itself():
     assert printable("a ä \N{SNOWMAN} \U0001f600 \\") == "a ä \N{SNOWMAN} \U0001f600 \\"
     assert printable("\udcff\u2028\n") == r"\udcff\u2028\n"
+
+
+APP = """
+from pydantic import SecretStr
+
+from dagkit import *
+from dagkit.errors import InputUnreadable
+from dagkit_operators import Items
+
+class Refusing(Operator):
+    input = InputPort[str]()
+    password: SecretStr = SecretStr("hunter2")
+    login: SecretStr = SecretStr("hunter2")
+
+    def process(self, item: str) -> None:
+        raise InputUnreadable(f"cannot read {item}", f"let {item} be read")
+
+    def teardown(self) -> None:
+        raise OSError("cannot log hunter2 out")
+
+class App(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        dag.add_operator("Items", Items(items=("ftp://hunter2@host",))) >> dag.add_operator("Refusing", Refusing())
+"""
+
+LAUNCH_REFUSING = ("launch", "refusing.py", "--once", "--reference")
+
+
+@pytest.fixture(autouse=True)
+def _application(write):
+    write("refusing.py", APP)
+
+
+def test_a_failed_launch_prints_no_secret_as_text_as_a_document_and_as_lines_of_a_log(dagkit):
+    text, in_json, in_lines = (dagkit(*LAUNCH_REFUSING, *options) for options in ((), ("--json",), ("--log", "json")))
+    for answer in (text, in_json, in_lines):
+        printed = answer.out + answer.err
+        assert (answer.code, "cannot read ftp://**********@host" in printed, "hunter2" in printed) == (5, True, False)
+    assert in_json.document["problem"] == "Refusing cannot read ftp://**********@host"
+    assert in_json.document["help"] == "let ftp://**********@host be read"
+    lines = {line["event"]: line for line in map(json.loads, in_lines.err.splitlines())}
+    assert "OSError: cannot log ********** out" in lines["logged"]["exception"]
+    assert lines["stopped"]["help"] == in_json.document["help"]
+
+
+def test_the_command_that_launches_it_again_is_in_the_status_without_secrets(dagkit, folder):
+    (folder / "own.properties").write_text("dt.attr.APPLICATION_NAME = Own\n")
+    secrets = ("-D", "dt.operator.Refusing.prop.login=hunter2", "-D", "dt.operator.Refusing.prop.password=hunter2")
+    options = ("-c", "own.properties", *secrets, "-D", "dt.operator.Items.attr.MEMORY_MB=512", "--path", "my run")
+    assert dagkit(*LAUNCH_REFUSING, *options, "--fresh").code == 5
+    assert "hunter2" not in (folder / "my run" / "status.json").read_text()
+    masked = " ".join(f"'{option}'" if "=" in option else option for option in secrets).replace("hunter2", "*" * 10)
+    (command,) = [line for line in dagkit("status", "my run").out.splitlines() if line.startswith("to launch it again")]
+    assert command == (
+        f"to launch it again: cd {folder} && dagkit launch refusing.py {masked} "
+        "-D dt.operator.Items.attr.MEMORY_MB=512 -c own.properties --reference --once --path 'my run'"
+    )
+
+
+SCRAPED = '''
+import urllib.request
+from pathlib import Path
+
+from dagkit import InputOperator, InputPort, Operator, OutputPort, Shutdown, State, auto_metric
+
+class Numbers(InputOperator):
+    """Emits three numbers; once they are committed, looks at what is served."""
+
+    output = OutputPort(int)
+    port: int
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        self.at += 1
+        if self.at == 1:
+            for number in (1, 2, 3):
+                self.output.emit(number)
+            return
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics") as answer:
+            Path("scraped.txt").write_bytes(answer.read())
+        raise Shutdown
+
+class Sink(Operator):
+    """Its state lets no window, and no look, begin beside another window."""
+
+    input = InputPort(int)
+    received = State(0)
+    largest = auto_metric(0, aggregators=[max])
+
+    def process(self, item: int) -> None:
+        self.received += 1
+        self.largest = max(self.largest, item)
+
+def populate_dag(dag, conf):
+    dag.add_operator("numbers", Numbers(port=PORT)) >> dag.add_operator("sink", Sink())
+'''
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def lines_of(answer):
+    return [json.loads(line) for line in answer.err.splitlines()]
+
+
+def test_a_launch_serves_its_metrics_while_it_runs_and_in_json_every_line_on_stderr_is_an_event(
+    dagkit, write, folder, port
+):
+    write("scraped.py", SCRAPED.replace("PORT", str(port)))
+    asked = ("--until-idle", "--reference", "--metrics-port", str(port), "--log", "json", "--json")
+    answer = dagkit("launch", "scraped.py", *asked)
+    assert answer.document["schema"] == "dagkit.launch/1"
+    told = [line for line in lines_of(answer) if line["event"] != "starting"]
+    events = [line["event"] for line in told]
+    assert events[:6] == ["printed", "resumed", "found", "started", "committed", "measured"]
+    assert events[-1] == "ended"
+    assert f"metrics at http://127.0.0.1:{port}/metrics" in str(told[0])
+    assert all({"ts", "level", "logger", "app", "event"} <= line.keys() for line in told)
+    assert told[5]["metrics"] == {"sink": {"largest": 3}}
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families((folder / "scraped.txt").read_text())
+        for sample in family.samples
+    }
+    app = ("app", "scraped")
+    passed = ("dagkit_tuples_total", app, ("direction", "in"), ("operator", "sink"), ("port", "input"))
+    assert found[passed] == 3
+    assert found["dagkit_windows_committed_total", app] == 1
+    assert found["dagkit_user_largest", app, ("operator", "sink")] == 3
+
+
+def test_an_address_without_a_port_is_wrong_usage(dagkit, word_count):
+    dagkit("launch", word_count, "--metrics-address", "0.0.0.0").fails(2, "--metrics-port")  # noqa: S104 - refused
+
+
+def test_in_json_faults_and_warnings_are_events_too(dagkit, disconnected, word_count):
+    answer = dagkit("launch", disconnected, "--once", "--reference", "--log", "json")
+    (line,) = lines_of(answer)
+    assert (answer.code, line["event"], line["level"], line["exit_code"]) == (3, "stopped", "error", 3)
+    assert line["app"]
+    assert line["diagnostics"]
+    asked = ("--once", "--reference", "--log", "json", "-D", "dt.operator.split.prop.nonsense=1", "--allow-unknown")
+    told = lines_of(dagkit("launch", word_count, *asked))
+    assert [line["level"] for line in told if line["event"] == "diagnosed"] == ["warning"]
+
+
+FAILING = """
+from dagkit_operators import Items, Map
+
+def failing(number: int) -> int:
+    raise OSError("no")
+
+def populate_dag(dag, conf):
+    dag.add_operator("one", Items[int](items=(1,))) >> dag.add_operator("failing", Map(failing))
+"""
+
+
+def test_in_json_a_window_that_failed_and_the_end_of_the_run_are_events(dagkit, write):
+    write("failing.py", FAILING)
+    answer = dagkit("launch", "failing.py", "--once", "--reference", "--log", "json")
+    *_, failed, stopped = lines_of(answer)
+    assert (failed["event"], failed["operator"], failed["message"]) == ("failed", "failing", "OSError: no")
+    assert (answer.code, stopped["event"], stopped["exit_code"], stopped["app"]) == (7, "stopped", 7, "failing")
+    assert "failing failed in window 1" in stopped["message"]

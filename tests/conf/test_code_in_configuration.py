@@ -182,7 +182,7 @@ def test_an_installed_application_is_its_own_author(tmp_path, monkeypatch):
     monkeypatch.setattr("dagkit.api.code_origin.is_authored", lambda _: False)
     with pytest.raises(ForeignCode):
         find_function(f"{HERE}:converted")
-    assert find_function(f"{HERE}:converted", home="tests.conf.values.elsewhere") is converted
+    assert find_function(f"{HERE}:converted", home="tests.conf.elsewhere") is converted
 
 
 PLAIN = ["datetime.date", "decimal:Decimal", "uuid.UUID", "builtins:int", "str", "java.util.Map"]

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import Locality, OperatorContext, PortContext
@@ -14,8 +16,11 @@ from dagkit.api.secrets import MASK
 from dagkit.compiler import compile_application
 from dagkit.conf.apply.settings import Settings
 from dagkit.conf.declared.declarative import declared_application
+from dagkit.conf.declared.declared_json import JsonObject, read_json
+from dagkit.conf.sources.written import ParseError
 from dagkit.errors import ApplicationFaults, ApplicationNotFound
 from dagkit.plan.parse import write_plan
+from tests.cases import cases
 from tests.conf.samples import Bean, Codec, Colour, Feed, Reader, Scanner, Span, config, long_enough
 
 FEED, READER = "tests.conf.samples.Feed", "tests.conf.samples.Reader"
@@ -348,3 +353,36 @@ def test_a_file_that_declares_nothing_or_is_not_there(declare, name, text, probl
         declare(text, name)
     with pytest.raises(ApplicationNotFound, match=f"did you mean '{name}'"):
         declared_application(Path(f"a{name}"))
+
+
+@cases(
+    "data, problem, line",
+    ("a missing value", b'{\n"a": }', "it is not JSON: expecting value", 2),
+    ("more than one value", b'{"a": 1}\n}', "it is not JSON: extra data", 2),
+    ("nothing", b"", "it is not JSON: expecting value", 1),
+    ("bytes of another encoding", b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2),
+    ("too deep", b"[" * 100_000, "it is nested too deeply", None),
+)
+def test_what_cannot_be_read(data, problem, line):
+    with pytest.raises(ParseError, match=problem) as raised:
+        read_json(data)
+    assert raised.value.line == line
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON, st.sampled_from([None, 2]))
+def test_it_reads_what_json_reads(data, indent):
+    assert read_json(json.dumps(data, indent=indent).encode()) == data
+
+
+@given(st.dictionaries(st.text(st.characters(categories=["L"]), min_size=1), st.dictionaries(st.text(), st.integers())))
+def test_every_object_is_on_the_line_where_it_begins(data):
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]
+    document = read_json(("{\n" + ",\n".join(lines) + "\n}").encode())
+    assert [value.line for value in document.values()] == list(range(2, len(data) + 2))
+    assert all(isinstance(value, JsonObject) for value in document.values())
