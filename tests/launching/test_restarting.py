@@ -27,7 +27,7 @@ from dagkit.runs.restarting import Restart
 from dagkit_operators import Map, PartWriter
 from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
 from tests.engine.delivery_cast import numbers_inserted
-from tests.engine.files.test_compact import written
+from tests.engine.files.test_publish import written
 from tests.engine.files.test_receipts import NAMES, desk_at, filled, receipts
 from tests.launching.cast import Numbers
 from tests.old_files import aged

@@ -2,7 +2,7 @@
 
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -11,9 +11,14 @@ from pydantic import PrivateAttr
 
 from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit.api.running import Context, Until
+from dagkit.engine.inputs.event_times import Watermark, idle_instants, of_elements
+from dagkit.engine.parts.pending import renewed
 from dagkit.engine.parts.run_part import Want
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.run_events import Committed, Found, RunEvent
+from dagkit.engine.work.item import WorkItem
+from dagkit.ranges import OFFSET_INFINITY
 from dagkit.testing import FakeClock
 from tests.engine.cast import Collect, Desk, Digits, Ranges, Script, arrived, chain
 from tests.patience import within
@@ -180,3 +185,66 @@ def test_what_inputs_want_depends_on_how_long_the_launch_runs(tmp_path, until, d
     inputs = Desk(tmp_path, chain(script=Script(), collect=Collect()), until=until).loop().parts.inputs
     inputs._at_work = {str(number): each for number, each in enumerate(driven)}
     assert dict(inputs.wants(NOW, {})) == wants
+
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+ACTIVE = WorkItem(Address("read.in"), (1,), "a", 0, OFFSET_INFINITY, reached=NOON + 5 * MINUTE)
+IDLE = replace(ACTIVE, number=(2,), reached=NOON, in_vain=True, due=NOON + MINUTE, idle_since=NOON)
+
+
+def test_idle_work_holds_back_until_its_time_is_over():
+    for minutes, held in ((1, NOON), (2, ACTIVE.reached)):
+        now = NOON + minutes * MINUTE
+        assert of_elements([ACTIVE, IDLE], None, 2 * MINUTE, now) == Watermark(held)
+        assert of_elements([ACTIVE, IDLE], None, None, now) == Watermark(NOON)
+    assert of_elements([IDLE], ACTIVE.reached, 2 * MINUTE, NOON + 2 * MINUTE) == Watermark(ACTIVE.reached, is_idle=True)
+
+
+def test_the_instant_at_which_work_becomes_idle_is_known_before():
+    since = [NOON, None, NOON + MINUTE]
+    assert list(idle_instants(since, 2 * MINUTE, NOON + MINUTE)) == [NOON + 2 * MINUTE, NOON + 3 * MINUTE]
+    assert list(idle_instants(since, 2 * MINUTE, NOON + 2 * MINUTE)) == [NOON + 3 * MINUTE]
+    assert list(idle_instants(since, None, NOON)) == []
+
+
+def test_a_new_launch_asks_idle_work_before_it_lets_it_go():
+    (item,) = renewed([IDLE])
+    assert (item.due, item.idle_since) == (None, None)
+    assert renewed([replace(IDLE, due=None)]) == [item]
+
+
+class Counts(InputOperator):
+    """Emits one number, and counts the commits and teardowns that it hears of."""
+
+    kind = "unrecorded.counts/1"
+    out = OutputPort(int)
+    asks: bool = True
+    heard = State[list[str]](list)
+    sent = State(False)
+
+    def emit_tuples(self):
+        if not self.sent:
+            self.out.emit(1)
+            self.sent = True
+
+    def committed(self, window_id):
+        self.heard = [*self.heard, "commit"] if len(self.heard) < 2 else self.heard
+
+    def teardown(self):
+        self.heard = [*self.heard, "teardown"]
+
+    @property
+    def has_unrecorded(self):
+        return self.asks
+
+
+@pytest.mark.parametrize(("asks", "heard"), [(True, ["commit", "commit", "teardown"]), (False, [])])
+def test_the_next_launch_knows_what_was_learned_after_the_last_item(tmp_path, asks, heard):
+    def graph(dag, conf):
+        dag.add_operator("counts", Counts(asks=asks)) >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, graph, until=Until.IDLE, clock=FakeClock())
+    desk.run()
+    assert desk.loop().run_state.journal.state_of("counts").get("heard", []) == heard
+    assert desk.faults() == []

@@ -9,15 +9,20 @@ import pytest
 
 from dagkit import InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
-from dagkit.engine.parts.requests import ForgetFile
-from dagkit.engine.program.facts import Forgotten
+from dagkit.engine.parts.requests import ForgetFile, GiveUp, Request, Retry
+from dagkit.engine.parts.run_part import Look
+from dagkit.engine.program.facts import Decided, Forgotten
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
+from dagkit.engine.record.work_history import listed_work
+from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileInfo, TailFiles
-from tests.engine.cast import Desk, arrived
+from tests.engine.cast import Desk, arrived, lines_through_filter
 from tests.engine.parts.cast import answer, facts_in, lines, matching, request, splitting
+from tests.patience import within
 
 BOTH = pytest.mark.parametrize("drawn", [splitting, matching], ids=["FileSplitterInput", "MatchFiles"])
 
@@ -157,3 +162,126 @@ def test_a_launch_that_scans_patterns_once_finds_a_forgotten_file(desk):
     asked = forget(desk)
     assert lines(desk.run()) == ["a", "a", "b"]
     assert answer(desk, asked).done
+
+
+def found_by(desk: Desk) -> Desk:
+    """Let input operators look once, and commit nothing."""
+    loop = desk.loop()
+    loop._begin()
+    inputs = loop.parts.inputs
+    while not inputs.found:
+        loop._perform(Look())
+        while inputs.is_busy:
+            assert loop.run_state.woken.wait(within(30)), "the scan ends"
+    return desk
+
+
+@pytest.fixture
+def found(tmp_path):
+    """Three files are found, of which each has two blocks."""
+    (tmp_path / "in").mkdir()
+    for name in "abc":
+        (tmp_path / "in" / f"{name}.txt").write_text(f"{name}\n{name}\n")
+    return found_by(Desk(tmp_path, splitting(tmp_path, blocks_threshold=9), until=Until.IDLE, clock=FakeClock()))
+
+
+@pytest.fixture
+def deleted(found):
+    """The second of the three files is deleted."""
+    (found.home / "in" / "b.txt").unlink()
+    return found
+
+
+def give_up(desk: Desk, name: str = "b.txt", **given: Any) -> Request:
+    return request(desk, GiveUp(names=(str(desk.home / "in" / name),), by="ada", reason="deleted", **given))
+
+
+def given_up(desk: Desk) -> list[tuple[int, int]]:
+    """What the ledger proves to be given up, without a fault."""
+    assert desk.faults() == []
+    (proven,) = verify(desk.ledger()).proven
+    return [(span.start, span.end) for span in proven.given_up]
+
+
+def test_a_launch_that_stops_at_a_deleted_file_resumes_without_it_once_it_is_given_up(deleted):
+    for _ in range(2):
+        with pytest.raises(OperatorFailed, match=r"b\.txt"):
+            deleted.run()
+    asked = give_up(deleted)
+    assert lines(deleted.run()) == ["a", "a", "c", "c"]
+    assert answer(deleted, asked).done
+    assert lines(deleted.run()) == ["a", "a", "c", "c"]
+    decided = facts_in(deleted.ledger(), Decided)
+    assert [(fact.decision, fact.start, fact.end, fact.by, fact.reason) for fact in decided] == [
+        ("given-up", 0, 2, "ada", "deleted"),
+        ("given-up", 2, 4, "ada", "deleted"),
+    ]
+    assert all(fact.source.startswith(str(deleted.home / "in" / "b.txt")) for fact in decided)
+    assert given_up(deleted) == [(0, 4)]
+    assert verify(deleted.ledger()).proven[0].positions == 8
+
+
+def test_the_work_that_was_given_up_is_listed(deleted):
+    assert [(each.state, each.place.start) for each in listed_work(deleted.ledger())] == [
+        ("found", 0),
+        ("found", 2),
+    ] * 3
+    give_up(deleted)
+    deleted.run()
+    listed = [(each.state, each.operator, each.by, each.reason) for each in listed_work(deleted.ledger())]
+    assert listed == [("given up", "reader", "ada", "deleted")] * 2
+
+
+def test_a_range_is_given_up_and_the_rest_is_read(found):
+    give_up(found, start=2, end=3)
+    assert lines(found.run()) == ["a", "a", "b", "c", "c"]
+    assert given_up(found) == [(2, 3)]
+
+
+@pytest.mark.parametrize("promised", [False, True], ids=["nothing is promised", "a promised window reads it"])
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED, Point.FINISHED])
+def test_it_is_given_up_once_wherever_the_driver_is_killed(point, promised, deleted):
+    if promised:
+        with pytest.raises(OperatorFailed):
+            deleted.run()
+    asked = give_up(deleted)
+    deleted.crash(*(CrashAfter(point) for _ in range(2)))
+    assert lines(deleted.run()) == ["a", "a", "c", "c"]
+    assert answer(deleted, asked).done
+    assert given_up(deleted) == [(0, 4)]
+
+
+def test_two_deleted_files_are_given_up_one_after_the_other(deleted):
+    (deleted.home / "in" / "a.txt").unlink()
+    give_up(deleted)
+    with pytest.raises(OperatorFailed, match=r"a\.txt"):
+        deleted.run()
+    give_up(deleted, "a.txt")
+    assert lines(deleted.run()) == ["c", "c"]
+    assert deleted.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("asks", "reason"),
+    [
+        (GiveUp(names=("none.txt",), by="ada"), "no such work waits"),
+        (GiveUp(names=(), by="ada", operator="collect"), "no such work waits"),
+        (Retry(by="ada"), "no such work was set aside"),
+    ],
+    ids=["another name", "another operator", "nothing was set aside"],
+)
+def test_a_request_that_concerns_no_work_is_refused(asks, reason, found):
+    asked = request(found, asks)
+    assert lines(found.run()) == ["a", "a", "b", "b", "c", "c"]
+    assert reason in answer(found, asked).refused
+
+
+def test_the_output_of_a_file_whose_last_block_is_given_up_is_complete(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one\ntwo\nfour\n")
+    desk = found_by(Desk(tmp_path, lines_through_filter(tmp_path), until=Until.IDLE, clock=FakeClock()))
+    give_up(desk, "a.txt", start=5)
+    desk.run()
+    assert list(desk.outputs().values()) == [b"one\ntwo\n"]
+    assert desk.leftovers() == []
+    assert desk.faults() == []

@@ -9,6 +9,8 @@ import pytest
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.record.backlog_trend import BacklogTrend
+from dagkit.engine.record.pace import Pace, TimeLeft
 from dagkit.engine.record.run_events import Measured, RunEvent, Started
 from dagkit.engine.record.statistics import Lately, window_stats
 from dagkit.engine.worker.protocol import Figures, Report
@@ -108,3 +110,109 @@ def test_what_waits_is_reported_and_a_block_that_is_left_whole_was_not_begun(tmp
     assert readers[0].input_ports[0].tuple_count == 1, "the window was over when the first block was read"
     assert readers[0].input_ports[0].queue_size > 0
     assert readers[-1].input_ports[0].queue_size == 0
+
+
+@pytest.mark.parametrize(
+    ("waiting", "since"),
+    [
+        ([10, 17, 42, 92], 0),
+        ([90, 10, 15, 30], 1),
+        ([10, 11, 10, 14, 20], 2),
+        ([10, 10, 10, 10], None),
+        ([10, 10, 10, 100], None),
+        ([100, 10, 100], None),
+        ([10, 20, 40, 5], None),
+    ],
+    ids=[
+        "more each time",
+        "since it was least",
+        "with small dips",
+        "as much each time",
+        "one large find is no trend",
+        "nor is one after a small one",
+        "a small find ends it",
+    ],
+)
+def test_a_backlog_grows_if_more_waits_after_each_find(waiting, since):
+    trend = BacklogTrend()
+    for minute, positions in enumerate(waiting):
+        trend.add(NOON + timedelta(minutes=minute), positions)
+    assert trend.grows_since == (None if since is None else NOON + timedelta(minutes=since))
+
+
+def test_finds_in_a_row_count_once_and_old_ones_are_forgotten():
+    trend = BacklogTrend()
+    for second in range(4):
+        trend.add(NOON + timedelta(seconds=second), 10 + second)
+    trend.add(NOON + timedelta(seconds=60), 30)
+    assert trend.grows_since is None, "there were two finds"
+    trend.add(NOON + timedelta(minutes=30), 60)
+    assert trend.grows_since == NOON
+    trend.add(NOON + timedelta(minutes=62), 61)
+    assert trend.grows_since is None, "of the last hour, there is no third one that is half as large"
+
+
+def read(*samples: tuple[float, int]) -> Pace:
+    """The pace of a launch that has read so much after so many seconds."""
+    pace = Pace()
+    pace.resume(NOON)
+    for seconds, positions in samples:
+        pace.add(after(seconds), positions)
+    return pace
+
+
+def test_the_time_before_slots_first_report_does_not_count():
+    pace = Pace()
+    pace.resume(NOON)
+    for seconds, positions in ((60, 50), (61, 150)):
+        pace.report(after(seconds), positions)
+    assert pace.time_for(600, after(61)) == TimeLeft(6, 6, 6)
+
+
+def after(seconds):
+    return NOON + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("samples", "left"),
+    [
+        ([], None),
+        ([(1, 100)], TimeLeft(6, 6, 6)),
+        ([(10, 1000), (100, 1900)], TimeLeft(60, 31.579, 60)),
+        ([*((n, 100 * n) for n in range(1, 31)), *((n, 3000 + 200 * (n - 30)) for n in range(31, 36))],
+         TimeLeft(5.143, 3, 5.25)),
+    ],
+    ids=[
+        "nothing was read",
+        "at one speed",
+        "a sample may be older than the period",
+        "the last seconds were faster",
+    ],
+)  # fmt: skip
+def test_the_time_left_has_the_bounds_of_three_speeds(samples, left):
+    found = read(*samples).time_for(600, after(samples[-1][0] if samples else 0))
+    assert found == (
+        left and TimeLeft(*(pytest.approx(each, rel=1e-3) for each in (left.seconds, left.least, left.most)))
+    )
+
+
+def test_time_in_which_no_window_runs_does_not_count():
+    pace = read((10, 1000))
+    pace.resume(after(1000))
+    assert pace.time_for(600, after(1000)) == TimeLeft(6, 6, 6)
+
+
+def test_an_attempt_that_failed_does_not_slow_the_pace_down():
+    pace = read((10, 1000))
+    pace.add(after(11), 200)
+    pace.add(after(12), 1200)
+    assert pace.per_second == 100
+
+
+def test_many_short_windows_leave_few_samples_and_the_same_estimate():
+    pace = Pace()
+    for window in range(3000):
+        pace.resume(after(window / 50))
+        pace.add(after((window + 1) / 50), 1000 * (window + 1))
+    assert len(pace._samples) < 150, "of 1,500 windows in half a minute"
+    assert pace.time_for(600_000, after(60)) == TimeLeft(*[pytest.approx(12)] * 3)

@@ -1,13 +1,19 @@
 """A window in which an operator's server does not answer is tried again until it does, and nothing of it is doubled."""
 
 import logging
+from dataclasses import dataclass, field
 
 import pytest
 
-from dagkit import InputPort, Operator, OutputPort, State, Unavailable
-from dagkit.engine.program.failures import OperatorFailed
-from dagkit.testing import FakeClock
-from tests.engine.cast import Collect, Desk, Script, arrived, chain, on_both
+from dagkit import InputOperator, InputPort, Operator, OutputPort, Shutdown, State, Unavailable
+from dagkit.api.running import Until
+from dagkit.engine.parts.in_flight import ATTEMPTS_AT_LOST_WINDOWS
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Failed, RunEvent
+from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.testing import CrashAfter, FakeClock
+from tests.engine.cast import Around, Collect, Desk, Script, arrived, chain, on_both, reference
 
 AWAY = iter(())
 
@@ -79,3 +85,79 @@ def test_another_failure_after_an_outage_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{__name__}.AWAY", answers())
     with pytest.raises(OperatorFailed, match="no price"):
         Desk(tmp_path, priced("process"), clock=FakeClock()).run()
+
+
+class Pages(InputOperator):
+    """Sends pages of two numbers; the server is away in the middle of some requests."""
+
+    kind = "unavailable.pages/1"
+    out = OutputPort(int)
+    page = State(0)
+
+    def emit_tuples(self):
+        if self.page == 3:
+            raise Shutdown
+        self.page += 1
+        self.out.emit(2 * self.page)
+        if next(AWAY, False):
+            raise Unavailable("the server answers 503")
+        self.out.emit(2 * self.page + 1)
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.STOPPED])
+@pytest.mark.parametrize("crash", [None, CrashAfter(Point.APPENDED, 1)])
+def test_every_page_is_sent_once_whenever_the_server_is_away(tmp_path, monkeypatch, caplog, until, crash):
+    monkeypatch.setattr(f"{__name__}.AWAY", iter([True, True, False, True, False, False, True]))
+
+    def graph(dag, conf):
+        dag.add_operator("pages", Pages()) >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, graph, until=until, clock=FakeClock())
+    with caplog.at_level(logging.WARNING):
+        desk.crash(*([crash] if crash else []))
+        loop = desk.run()
+    while until is Until.ONCE and len(arrived(loop)) < 6:
+        loop = desk.run()
+    assert arrived(loop) == [2, 3, 4, 5, 6, 7]
+    assert "pages does not answer, and is tried again until it does: the server answers 503" in caplog.text
+    assert desk.faults() == []
+
+
+@dataclass
+class Losing(Around):
+    """A backend that loses the first windows that it is given."""
+
+    losses: int = 0
+    given: list[int] = field(default_factory=list)
+
+    def run(self, assignment: WindowTask) -> Answer:
+        self.given.append(assignment.window_id)
+        if len(self.given) <= self.losses:
+            raise WindowLost("a machine went away")
+        return self.inner.run(assignment)
+
+
+DRAW = chain(numbers=Script(looks=((1, 2), (3,))), collect=Collect())
+
+
+def test_a_window_that_was_lost_runs_again(tmp_path):
+    losing: list[Losing] = []
+
+    def backend(inner: Backend) -> Backend:
+        losing.append(Losing(inner, ATTEMPTS_AT_LOST_WINDOWS))
+        return losing[0]
+
+    assert arrived(Desk(tmp_path, DRAW, backend=backend).run()) == [1, 2, 3]
+    assert losing[0].given == [1] * ATTEMPTS_AT_LOST_WINDOWS + [1, 2]
+
+
+def test_a_window_that_is_lost_again_and_again_ends_the_run_and_not_the_application(tmp_path):
+    told: list[RunEvent] = []
+    desk = Desk(tmp_path, DRAW, backend=lambda inner: Losing(inner, ATTEMPTS_AT_LOST_WINDOWS + 1))
+    with pytest.raises(WindowLost, match="went away"):
+        desk.run(observers=[told.append])
+    failed = [each for each in told if isinstance(each, Failed)]
+    assert [each.again for each in failed] == [True] * ATTEMPTS_AT_LOST_WINDOWS + [False]
+    assert {(each.operator, each.message) for each in failed} == {(None, "WindowLost: a machine went away")}
+    desk.backend = reference
+    assert arrived(desk.run()) == [1, 2, 3]

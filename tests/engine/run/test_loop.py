@@ -1,20 +1,27 @@
 """The loop: when it looks, when it ends, what it reports, and that windows with nothing in them leave nothing."""
 
+import ast
 import logging
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State
+from dagkit import Config, Dag, InputPort, Operator, OperatorContext, OutputPort, State, StatelessPartitioner
 from dagkit.api.running import Until
+from dagkit.compiler import compile_application
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
+from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.run_events import Committed, Ended, Found, Measured, Resumed, RunEvent, Started
+from dagkit.engine.run import loop as loops
+from dagkit.engine.run.launch_record import LaunchRecord, differences
+from dagkit.ledger import Ledger
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Collect, Desk, Draw, Script, arrived, chain
+from tests.engine.cast import Collect, Desk, Digits, Draw, Ranges, Script, arrived, chain
 from tests.patience import within
 
 
@@ -271,3 +278,62 @@ def test_a_window_is_tried_again_as_often_as_was_asked(tmp_path, attempts, failu
             desk.run()
         Fragile.failures = 0
     assert (arrived(desk.run(), "fragile"), desk.faults()) == ([1, 2, 3], [])
+
+
+def compiled(readers, waits_every=0):
+    def graph(dag, conf):
+        digits = dag.add_operator("digits", Digits(waits_every=waits_every))
+        dag.add_operator("ranges", Ranges()) >> digits >> dag.add_operator("collect", Collect())
+        dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
+
+    return compile_application(graph, Config.of({}))
+
+
+@pytest.mark.parametrize(
+    ("now", "changes"),
+    [
+        (compiled(1), None),
+        (compiled(1, waits_every=3), ("operator digits: property waits_every changes from 0 to 3",)),
+    ],
+)
+def test_the_partitions_that_a_run_ended_with_are_no_change(tmp_path, now, changes):
+    store = Ledger.create(str(tmp_path), durable=False).store
+    LaunchRecord.of(compiled(1), compiled(2).plan, "1", datetime.now(UTC)).write(store)
+    differing = differences(store, now.plan, 1)
+    assert (None if differing is None else differing.changes) == changes
+
+
+OF_THE_COMMITTER = {"format", "window", "launched", "began", "reported"}
+OF_EARLIER_VERSIONS = {"watermarks"}
+ONLY_IF_WANTED = {"receipts", "receipted"}
+KNOWN = {"in_flight", "run_part", "run_state"}
+"""The modules of the room of the parts that the loop and the committer may import: no part is among them."""
+
+
+def test_each_field_of_a_checkpoint_is_computed_by_one_part(tmp_path):
+    loop = Desk(tmp_path, chain(script=Script(looks=((1,),)), collect=Collect())).loop()
+    computed: list[str] = []
+    for part in loop.parts:
+
+        def after(ended, saved, compute=part.after):
+            fields = compute(ended, saved)
+            computed.extend(fields)
+            return fields
+
+        part.after = after
+    loop.run()
+    assert loop.checkpoint.window == 1
+    assert sorted(computed) == sorted(
+        Checkpoint.model_fields.keys() - OF_THE_COMMITTER - OF_EARLIER_VERSIONS - ONLY_IF_WANTED
+    )
+
+
+def test_the_loop_and_the_committer_import_no_part():
+    room = Path(loops.__file__).parent
+    imported = {
+        statement.module.removeprefix("dagkit.engine.parts.")
+        for name in ("loop.py", "commit.py")
+        for statement in ast.walk(ast.parse((room / name).read_text(encoding="utf-8")))
+        if isinstance(statement, ast.ImportFrom) and statement.module.startswith("dagkit.engine.parts.")
+    }
+    assert imported <= KNOWN

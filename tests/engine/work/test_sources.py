@@ -14,6 +14,7 @@ from pydantic import PrivateAttr
 from dagkit import (
     BatchedOperatorStats,
     Block,
+    Config,
     Dag,
     InputOperator,
     InputPort,
@@ -29,10 +30,12 @@ from dagkit import (
     StatsListener,
 )
 from dagkit.cli.group import main
+from dagkit.compiler import compile_application
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.backlogs import recorded
+from dagkit.engine.record.work_history import listed_work
 from dagkit.engine.record.work_records import work_recorded
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.record import LISTED, Extent, WorkRecord
@@ -45,7 +48,8 @@ from dagkit.ranges.progress import SHARES
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, LineReader, Map, MatchFiles, ReadFiles, Record, RecordWriter
-from tests.engine.cast import Around, Collect, Desk, Draw, Hurried, arrived, chain
+from tests.backends.slots import InSlots
+from tests.engine.cast import Around, Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, chain
 from tests.old_files import aged
 
 TOPICS = {"orders/0": 90, "orders/3": 120}
@@ -339,3 +343,35 @@ def test_shares_that_are_recorded_as_a_sum_are_no_positions():
     )
     assert work.folded == Folded(elements=5, positions=0)
     assert {span.shares for span in (*work.found, *work.consumed)} == {True}
+
+
+class Gaps(Digits):
+    """Reads digits; those from 3 to 6 and 8 are not there any more."""
+
+    kind = "skipped.gaps/1"
+
+    def process(self, element, tracker):
+        for number in super().process(element, tracker):
+            if number in (3, 4, 5, 6, 8):
+                tracker.skip(number, number + 1)
+            else:
+                yield number
+
+
+@pytest.mark.parametrize("looks", [((10,),), ((5, 5),), ((4,), (6,))])
+@pytest.mark.parametrize("backend", ["reference", "slots"])
+def test_skipped_offsets_are_listed_and_not_counted_as_read(tmp_path, backend, looks):
+    def graph(dag, conf):
+        gaps, collect = dag.add_operator("gaps", Gaps()), dag.add_operator("collect", Collect())
+        dag.add_operator("ranges", Ranges(looks=looks)) >> gaps >> collect
+
+    slots = InSlots(compile_application(graph, Config.of({})))
+    desk = Desk(tmp_path, graph, backend=lambda inner: inner if backend == "reference" else slots)
+    assert sorted(arrived(desk.run())) == [0, 1, 2, 7, 9]
+    verdict = verify(desk.ledger())
+    assert verdict.is_complete
+    assert [(proven.positions, [str(span) for span in proven.skipped]) for proven in verdict.proven] == [
+        (5, ["numbers[3, 7)", "numbers[8, 9)"])
+    ]
+    skipped = [work for work in listed_work(desk.ledger()) if work.state == "skipped"]
+    assert sum(work.place.end - work.place.start for work in skipped) == 5

@@ -1,12 +1,19 @@
 """Cutting blocks before they are read: nothing is lost, all slots get alike, and nothing is cut without need."""
 
-from dataclasses import replace
+import pickle
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
-from dagkit import Block
+from dagkit import Block, Dag, PortContext
+from dagkit.compiler import compile_application
+from dagkit.engine.program.address import Address
+from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
@@ -23,7 +30,10 @@ from dagkit.engine.work.split import (
     anywhere,
     nowhere,
 )
+from dagkit.engine.work.summary import ProgramSummary
 from dagkit.ranges import OFFSET_INFINITY
+from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter, RecordWriter
+from tests.engine.cast import chain
 from tests.engine.items import block_in, item_of, waiting
 
 MIB = 1 << 20
@@ -176,3 +186,93 @@ def test_work_is_allocated_by_what_its_operator_counts():
     allocation = queue.take({INTO: 2}, {INTO: 1e12}, cutter())
     sizes = [sum(each.size or 0 for each in hand) / MIB for hand in allocation[INTO]]
     assert sizes == pytest.approx([200, 200], rel=1e-6)
+
+
+BLOCKS = "reader.blocks_metadata_input"
+
+
+@pytest.mark.parametrize(
+    ("writer", "fused", "cut"),
+    [
+        (RecordWriter, True, {BLOCKS}),  # a writer in the reader's slots knows where each piece of a block belongs
+        (RecordWriter, False, set()),
+        (PartWriter, True, {BLOCKS}),  # files of no block have no order that a cut could change
+        (PartWriter, False, {BLOCKS}),
+    ],
+)
+def test_a_block_is_read_by_several_at_once_where_its_order_can_be_kept(tmp_path, writer, fused, cut):
+    def draw(dag: Dag, conf: object) -> None:
+        chain(
+            splitter=FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}),
+            reader=LineReader(min_readers=2),
+            filter=Filter(bool) if fused else (Filter(bool), 3),
+            writer=writer(file_path=str(tmp_path / "out")),
+        )(dag, conf)
+        for name in ("filter", "writer") if fused else ():
+            dag.set_input_port_attribute(dag.operator(name).input, PortContext.PARTITION_PARALLEL, True)
+
+    assert set(ProgramSummary(program_of(compile_application(draw))).near) == cut
+
+
+STORED = TypeAdapter(WorkItem)
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+ITEM = WorkItem(
+    into=Address("reader.blocks"),
+    number=(3, 1),
+    element={"path": "a"},
+    start=10,
+    end=110,
+    source="a",
+    element_id=3,
+    size=200.0,
+    due=NOON,
+    in_vain=True,
+    turn=7,
+    reached=NOON,
+    done_positions=5,
+    done_millis=2.5,
+    done_apart=1,
+    completed=4.0,
+    restriction=["b", "c"],
+    not_before=NOON,
+    idle_since=NOON,
+    unanswered=True,
+    waits_for="a.csv is still being written",
+)
+"""No field has its default."""
+
+
+def changed(item: WorkItem) -> dict[str, Any]:
+    before = asdict(ITEM)
+    return {name: value for name, value in asdict(item).items() if value != before[name]}
+
+
+def test_the_item_of_these_tests_has_no_default():
+    assert not [field.name for field in fields(WorkItem) if getattr(ITEM, field.name) == field.default]
+
+
+@pytest.mark.parametrize(
+    ("copy", "changes"),
+    [
+        (ITEM.part(10, 60), {"end": 60, "size": 100.0}),
+        (ITEM.part(60, 110), {"start": 60, "size": 100.0, "done_apart": 51, "completed": 0.0}),
+        (ITEM.joined(replace(ITEM, start=110, end=120, size=10.0)), {"end": 120, "size": 210.0}),
+        (ITEM.joined(replace(ITEM, start=110, end=120, size=None)), {"end": 120, "size": None}),
+        (ITEM.measured(20, 9.0, 3), {"done_positions": 20, "done_millis": 9.0, "done_apart": 3}),
+    ],
+    ids=["the first part", "the last part", "joined", "joined to unknown work", "measured"],
+)
+def test_a_changed_copy_keeps_all_other_fields(copy, changes):
+    assert changed(copy) == changes
+
+
+def test_the_ledger_returns_an_item_as_it_was():
+    assert STORED.validate_json(STORED.dump_json(ITEM)) == ITEM
+    assert pickle.loads(pickle.dumps(ITEM)) == ITEM  # noqa: S301 - its own bytes
+
+
+def test_the_ledger_names_the_element_as_earlier_versions_do_and_an_unknown_field_is_refused():
+    stored = STORED.dump_python(ITEM, mode="json")
+    assert (stored["block"], "element_id" in stored) == (3, False)
+    with pytest.raises(ValidationError, match="later"):
+        STORED.validate_python({**stored, "later": 1})
