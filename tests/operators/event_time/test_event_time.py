@@ -6,21 +6,19 @@ import pytest
 
 from dagkit.testing import Alone
 from dagkit_operators import EventTime
+from tests.cases import cases
 from tests.engine.cast import Desk, Hurried
 from tests.operators.event_time.sums import received, sums, totals, write
 from tests.operators.ways import BOTH_WAYS
 
 
-@pytest.mark.parametrize(
-    ("launches", "ends"),
-    [
-        ([(1, 61)], (20, 40, 60)),
-        ([(3, 61)], (20, 40, 60)),
-        ([(2, 30), (2, 90)], (20, 40, 60, 80)),
-        ([(1, 38), (3, 61)], (20, 40, 60)),
-        ([(3, 38), (2, 61)], (20, 40, 60)),
-    ],
-    ids=["one partition", "three", "a later launch", "more partitions later", "fewer later"],
+@cases(
+    "launches, ends",
+    ("one partition", [(1, 61)], (20, 40, 60)),
+    ("three", [(3, 61)], (20, 40, 60)),
+    ("a later launch", [(2, 30), (2, 90)], (20, 40, 60, 80)),
+    ("more partitions later", [(1, 38), (3, 61)], (20, 40, 60)),
+    ("fewer later", [(3, 38), (2, 61)], (20, 40, 60)),
 )
 def test_results_do_not_depend_on_blocks_nor_partitions_nor_launches(tmp_path, launches, ends):
     begin = 0

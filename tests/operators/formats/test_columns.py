@@ -51,6 +51,7 @@ from dagkit_operators import (
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.formats.parquet import start_of
 from dagkit_operators.formats.selection import selected
+from tests.cases import cases
 from tests.examples import examples
 from tests.old_files import aged
 from tests.operators.ways import placed
@@ -188,16 +189,13 @@ def test_a_missing_value_is_neither_equal_nor_less(tmp_path):
 
 @pytest.mark.gate(2)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("context", "content"),
-    [
-        (JsonLinesContext(types={"a": "int64"}), b'{"a":1}\r\n\n {"a":2}\n{}'),
-        (JsonLinesContext(), b'{"a": 1}\n\n{"a": [2]}\n{}\n'),
-        (CsvContext(record_type=Trip), CSV),
-        (CsvContext(record_type=TripModel), CSV),
-        (CsvContext(quoted_newlines=True), b'a,b\n1,"x\n2,y"\n\n"""\n",z\r\n3,4'),
-    ],
-    ids=["typed JSON", "JSON", "CSV", "validated CSV", "quoted newlines"],
+@cases(
+    "context, content",
+    ("typed JSON", JsonLinesContext(types={"a": "int64"}), b'{"a":1}\r\n\n {"a":2}\n{}'),
+    ("JSON", JsonLinesContext(), b'{"a": 1}\n\n{"a": [2]}\n{}\n'),
+    ("CSV", CsvContext(record_type=Trip), CSV),
+    ("validated CSV", CsvContext(record_type=TripModel), CSV),
+    ("quoted newlines", CsvContext(quoted_newlines=True), b'a,b\n1,"x\n2,y"\n\n"""\n",z\r\n3,4'),
 )
 @pytest.mark.parametrize("chunk_size", [1, 9])
 def test_no_split_loses_or_doubles_a_row(context, content, chunk_size, tmp_path):
@@ -666,15 +664,12 @@ class Tagged:
     of: dict[str, int]
 
 
-@pytest.mark.parametrize(
-    ("context", "first"),
-    [
-        (JsonLinesContext(record_type=TripRow), {"id": 1, "name": "a", "price": 2.5}),
-        (JsonLinesContext(record_type=TripRow), {"id": 1, "name": 'a"', "price": 2.5}),
-        (JsonLinesContext(types={"id": "int64"}, where=value.field("id") > 0), {"id": 1}),
-        (JsonLinesContext(record_type=Tagged), {"id": 1, "of": {"a": 1}}),
-    ],
-    ids=["in C", "by Arrow", "with types and a condition", "by Python"],
+@cases(
+    "context, first",
+    ("in C", JsonLinesContext(record_type=TripRow), {"id": 1, "name": "a", "price": 2.5}),
+    ("by Arrow", JsonLinesContext(record_type=TripRow), {"id": 1, "name": 'a"', "price": 2.5}),
+    ("with types and a condition", JsonLinesContext(types={"id": "int64"}, where=value.field("id") > 0), {"id": 1}),
+    ("by Python", JsonLinesContext(record_type=Tagged), {"id": 1, "of": {"a": 1}}),
 )
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "not compiled"])
 def test_values_of_fields_that_the_type_does_not_name_are_counted_by_window_and_named(
@@ -881,15 +876,12 @@ def test_rows_may_end_with_carriage_returns_alone(size, encoding, quoted_newline
     assert read(context, content, tmp_path, *edges, chunk_size=size) == (rows, [])
 
 
-@pytest.mark.parametrize(
-    ("content", "rows", "places"),
-    [
-        (b'x,y\n1,2\r"a\n3,4\nb",5\n6,7\n', [("6", "7")], [4]),
-        (b"x,y\n1,2\r3,4\n5,6\n", [("5", "6")], [4]),
-        (b'x,y\r1,"a\nb"\r3,4\r', [("1", "a\nb"), ("3", "4")], []),
-        (b"x,y\n1,2\r\r\n3,4\r\n", [("1", "2"), ("3", "4")], []),
-    ],
-    ids=["a quote after it", "two rows of other readers", "quoted newlines", "several at the end"],
+@cases(
+    "content, rows, places",
+    ("a quote after it", b'x,y\n1,2\r"a\n3,4\nb",5\n6,7\n', [("6", "7")], [4]),
+    ("two rows of other readers", b"x,y\n1,2\r3,4\n5,6\n", [("5", "6")], [4]),
+    ("quoted newlines", b'x,y\r1,"a\nb"\r3,4\r', [("1", "a\nb"), ("3", "4")], []),
+    ("several at the end", b"x,y\n1,2\r\r\n3,4\r\n", [("1", "2"), ("3", "4")], []),
 )
 def test_a_line_end_other_than_that_of_the_rows_rejects_its_row_whole(content, rows, places, tmp_path):
     records, rejected = read(CsvContext(), content, tmp_path)

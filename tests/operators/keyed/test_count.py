@@ -15,21 +15,19 @@ from dagkit.testing import Alone
 from dagkit_operators import CountByKey, Items, Map, Record, SumByKey
 from dagkit_operators.keyed.count import AddUp
 from dagkit_operators.values.keys import first_of
+from tests.cases import cases
 from tests.operators.ways import BOTH_WAYS, alike, chain
 
 WINDOWS = st.lists(st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=3), max_size=4)
 
 
-@pytest.mark.parametrize(
-    ("operator", "items", "counts"),
-    [
-        (CountByKey(), ["a", "b", "a"], [("a", 2), ("b", 1)]),
-        (CountByKey(), [Record(1, "a"), Record(1, "b"), Record(2, "a")], [("a", 2), ("b", 1)]),
-        (CountByKey(), ["b", 1, "b"], [("b", 2), (1, 1)]),
-        (CountByKey(key="shop"), [Record(1, {"shop": shop}) for shop in "bab"], [("a", 1), ("b", 2)]),
-        (CountByKey(key=len), ["a", "bc", "d"], [(1, 2), (2, 1)]),
-    ],
-    ids=["whole items", "values of records", "keys without an order are sent as they came", "a field", "a function"],
+@cases(
+    "operator, items, counts",
+    ("whole items", CountByKey(), ["a", "b", "a"], [("a", 2), ("b", 1)]),
+    ("values of records", CountByKey(), [Record(1, "a"), Record(1, "b"), Record(2, "a")], [("a", 2), ("b", 1)]),
+    ("keys without an order are sent as they came", CountByKey(), ["b", 1, "b"], [("b", 2), (1, 1)]),
+    ("a field", CountByKey(key="shop"), [Record(1, {"shop": shop}) for shop in "bab"], [("a", 1), ("b", 2)]),
+    ("a function", CountByKey(key=len), ["a", "bc", "d"], [(1, 2), (2, 1)]),
 )
 def test_items_are_counted_by_their_key(operator, items, counts):
     assert alike(operator, items)["counts"] == counts

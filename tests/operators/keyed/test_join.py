@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dagkit.errors import RunFailure
 from dagkit.testing import Alone
 from dagkit_operators import Join, LeftJoin, OuterJoin, Record
+from tests.cases import cases
 
 ITEM = st.tuples(st.sampled_from("abc"), st.integers(0, 9))
 WINDOWS = st.lists(st.tuples(st.lists(ITEM, max_size=4), st.lists(ITEM, max_size=4), st.booleans()), max_size=4)
@@ -120,16 +121,13 @@ ANN = Person("Ann", "ROME")
 first = itemgetter(0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "key", "left"),
-    [
-        (Join, first, Record(3, ("a", b"\xff"))),
-        (Join[Record[Any], str], first, Record(3, ("a", b"\xff"))),
-        (Join[Record[str], str], first, Record(3, "abc")),
-        (Join[Record[Person], str], "city", Record(3, ANN)),
-        (Join[Person, str], "city", ANN),
-    ],
-    ids=["untyped", "partly typed", "text", "records of a class", "a class"],
+@cases(
+    "kind, key, left",
+    ("untyped", Join, first, Record(3, ("a", b"\xff"))),
+    ("partly typed", Join[Record[Any], str], first, Record(3, ("a", b"\xff"))),
+    ("text", Join[Record[str], str], first, Record(3, "abc")),
+    ("records of a class", Join[Record[Person], str], "city", Record(3, ANN)),
+    ("a class", Join[Person, str], "city", ANN),
 )
 def test_records_and_typed_items_wait_in_other_processes(kind, key, left):
     right = "ROME" if key == "city" else "a"

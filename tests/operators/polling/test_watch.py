@@ -24,6 +24,7 @@ from dagkit_operators import (
     UntilQuiet,
     Watch,
 )
+from tests.cases import cases
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.operators.timed_files import FORMATS, Format, number_in
 
@@ -224,13 +225,10 @@ def polled_with_time(name: str) -> Polled[str]:
     return Polled([name], watermark=START + timedelta(minutes=minute))
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        {"function": polled_with_time, "has_watermarks": True},
-        {"function": lambda name: [name], "event_time": lambda name: polled_with_time(name).watermark},
-    ],
-    ids=["of the poll", "of the outputs"],
+    ("of the poll", {"function": polled_with_time, "has_watermarks": True}),
+    ("of the outputs", {"function": lambda name: [name], "event_time": lambda name: polled_with_time(name).watermark}),
 )
 def test_the_watermark_is_that_of_the_slowest_element(tmp_path, given):
     def draw(dag: Dag, conf: object) -> None:

@@ -25,6 +25,7 @@ from dagkit_operators import (
     ReadAheadLineReaderContext,
     RecordReader,
 )
+from tests.cases import cases
 from tests.engine.cast import Desk, Hurried, some_lines
 from tests.engine.parts.test_listeners import Roomy
 from tests.operators.reading.cast import blocks_of, read, values, written
@@ -162,14 +163,11 @@ def test_missing_record_length():
     assert fault.message.startswith("mode is 'fixed_width_record', and record_length is not set; set it to the bytes")
 
 
-@pytest.mark.parametrize(
-    ("context", "size", "records"),
-    [
-        (ReadAheadLineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
-        (LineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
-        (LineReaderContext(), 7, ["aaaa", "bbbb", "bb", "cccc", ""]),
-    ],
-    ids=["read ahead, blocks of 5", "line, blocks of 5", "line, blocks of 7"],
+@cases(
+    "context, size, records",
+    ("read ahead, blocks of 5", ReadAheadLineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
+    ("line, blocks of 5", LineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
+    ("line, blocks of 7", LineReaderContext(), 7, ["aaaa", "bbbb", "bb", "cccc", ""]),
 )
 def test_golden_examples(context, size, records, tmp_path):
     path = written(tmp_path, "aaaa\nbbbb\ncccc\n")

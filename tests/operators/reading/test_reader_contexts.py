@@ -28,6 +28,7 @@ from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAhead
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
 from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
 from dagkit_operators.filesystem.access import Seekable
+from tests.cases import cases
 from tests.operators.reading.cast import block_of, blocks_of, found, read, written
 
 
@@ -206,13 +207,10 @@ class Digits(RecordReader):
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3, 100])
-@pytest.mark.parametrize(
-    ("properties", "content", "starts", "records"),
-    [
-        ({}, b"1\nx\n22\n\xff\n4", [2, 7], [b"1", b"22", b"4"]),
-        ({"mode": "fixed_width_record", "record_length": 4}, b"0001xx\xffx  y 0300", [4, 8], [b"1", b"300"]),
-    ],
-    ids=["delimited", "fixed width"],
+@cases(
+    "properties, content, starts, records",
+    ("delimited", {}, b"1\nx\n22\n\xff\n4", [2, 7], [b"1", b"22", b"4"]),
+    ("fixed width", {"mode": "fixed_width_record", "record_length": 4}, b"0001xx\xffx  y 0300", [4, 8], [b"1", b"300"]),
 )
 def test_a_rejected_record_of_a_record_reader_has_its_position(
     *, properties, content, starts, records, chunk_size, tmp_path

@@ -12,6 +12,7 @@ from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
 from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
 from dagkit_operators.records.items import MOST, _digest
+from tests.cases import cases
 from tests.operators.ways import chain
 from tests.processes import run_program
 
@@ -46,24 +47,14 @@ def test_items_that_are_added_later_are_sent_by_a_later_launch(tmp_path):
     assert [path.read_text() for path in sorted((tmp_path / "output").iterdir())] == ["a\n", "b\n"]
 
 
-@pytest.mark.parametrize(
-    ("later", "sent"),
-    [
-        (("new", "a", "b"), ["new"]),
-        (("b", "new"), ["new"]),
-        (("new",), ["new"]),
-        (("b", "a"), []),
-        (("a", "b", "a"), ["a"]),
-        ((), []),
-    ],
-    ids=[
-        "an item before the others",
-        "an item in the place of another one",
-        "another list",
-        "another order",
-        "an item once more",
-        "no items",
-    ],
+@cases(
+    "later, sent",
+    ("an item before the others", ("new", "a", "b"), ["new"]),
+    ("an item in the place of another one", ("b", "new"), ["new"]),
+    ("another list", ("new",), ["new"]),
+    ("another order", ("b", "a"), []),
+    ("an item once more", ("a", "b", "a"), ["a"]),
+    ("no items", (), []),
 )
 def test_items_that_are_new_in_a_changed_list_are_sent(later, sent):
     alone = Alone(Items(items=("a", "b")))

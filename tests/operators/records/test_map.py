@@ -11,6 +11,7 @@ from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
 from dagkit_operators import Filter, FlatMap, Items, Map, Record, value
+from tests.cases import cases
 from tests.operators.ways import BOTH_WAYS, Named, alike, chain, lines, of_block
 
 MAPS = {
@@ -118,14 +119,11 @@ def test_types_without_the_record_around_them_are_answered_with_the_record():
 MISSING = "it is called with one value, but takes (one, other): missing a required argument: 'other'"
 
 
-@pytest.mark.parametrize(
-    ("told", "words"),
-    [
-        (lambda: True, "it is called with one value, but takes none"),
-        (lambda one, other: True, MISSING),
-        (value.contains, "contains is a method of an expression, and no expression: call it"),
-    ],
-    ids=["none", "two", "of an expression"],
+@cases(
+    "told, words",
+    ("none", lambda: True, "it is called with one value, but takes none"),
+    ("two", lambda one, other: True, MISSING),
+    ("of an expression", value.contains, "contains is a method of an expression, and no expression: call it"),
 )
 def test_a_function_that_cannot_be_given_one_value_is_a_fault(told, words):
     for operator in (Filter(told), Filter(batch=told), Map(told), FlatMap(told)):

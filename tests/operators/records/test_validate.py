@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, RootModel
 from dagkit import Batch
 from dagkit.testing import Alone
 from dagkit_operators import ItemRejected, Record, Rejected, Validate
+from tests.cases import cases
 from tests.operators.ways import BOTH_WAYS, Named, alike, lines, of_block
 
 
@@ -99,15 +100,12 @@ def test_fields_of_lines_are_counted_where_they_lie():
     assert (alone.metrics["fields_ignored"], alone.metrics["names_ignored"]) == (1, "color")
 
 
-@pytest.mark.parametrize(
-    ("model", "item"),
-    [
-        (Strict, MORE),
-        (dict, MORE),
-        (RootModel[dict[str, Any]], json.dumps(MORE)),
-        (Pair, '[1, "{\\"color\\": 1}"]'),
-    ],
-    ids=["a model that ignores them", "a dict", "a root model", "an array"],
+@cases(
+    "model, item",
+    ("a model that ignores them", Strict, MORE),
+    ("a dict", dict, MORE),
+    ("a root model", RootModel[dict[str, Any]], json.dumps(MORE)),
+    ("an array", Pair, '[1, "{\\"color\\": 1}"]'),
 )
 def test_fields_that_are_left_out_on_purpose_or_kept_are_not_counted(model, item):
     alone = Alone(Validate(model))

@@ -15,6 +15,7 @@ from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from dagkit_operators.looks import outage_of
 from dagkit_operators.sql.databases import connected
+from tests.cases import cases
 from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.outages import at_outage
 from tests.operators.sql.sql_cast import Row, TestDatabase
@@ -141,13 +142,10 @@ def test_a_row_without_a_key_is_not_left_out_silently(tmp_path, filled):
 AWAY = {"url": "postgresql://dagkit@127.0.0.1:1/none", "password": "hunter2"}
 
 
-@pytest.mark.parametrize(
-    ("query", "left"),
-    [
-        (SqlRange("SELECT 1", "number", 0, 24), OffsetRange(0, 24)),
-        (SqlQuery("SELECT 1", "number"), OffsetRange(0, OFFSET_INFINITY - 1)),
-    ],
-    ids=["a range", "a query whose highest key is unknown"],
+@cases(
+    "query, left",
+    ("a range", SqlRange("SELECT 1", "number", 0, 24), OffsetRange(0, 24)),
+    ("a query whose highest key is unknown", SqlQuery("SELECT 1", "number"), OffsetRange(0, OFFSET_INFINITY - 1)),
 )
 def test_a_reader_waits_for_a_database_that_is_away(caplog, query, left):
     outage_of.cache_clear()

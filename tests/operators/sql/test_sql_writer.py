@@ -19,6 +19,7 @@ from dagkit.engine.program.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Items, Map, SqlWriter
 from dagkit_operators.sql import writer
+from tests.cases import cases
 from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
 from tests.operators.ways import chain, files_of_at_most, refused, when
@@ -176,13 +177,10 @@ OTHER_TYPE = "the column number of numbers is of type double precision, and reco
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("columns", "code", "problem"),
-    [
-        ("number smallint, text text", "row-refused", "{'number': 70000, 'text': 'b'}"),
-        ("number double precision, text bytea", "table-mismatched", OTHER_TYPE),
-    ],
-    ids=["a number that does not fit", "the bytes of another type"],
+@cases(
+    "columns, code, problem",
+    ("a number that does not fit", "number smallint, text text", "row-refused", "{'number': 70000, 'text': 'b'}"),
+    ("the bytes of another type", "number double precision, text bytea", "table-mismatched", OTHER_TYPE),
 )
 def test_postgres_is_not_sent_what_does_not_fit_its_column(tmp_path, on_postgres, columns, code, problem):
     on_postgres.rows(f"CREATE TABLE numbers ({columns})")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dagkit import Arrowed, Constant, Lines, Listed
 from dagkit.plan.portable import portable
 from dagkit_operators import Expression, Filter, value
+from tests.cases import cases
 from tests.operators.ways import lines
 
 ALPHABET = [b"a", b"A", b".", b"|", b"\r", b"\xc3\xa4", b"\xc3", b"\xa4", b"\xff", b"\xe2\x82\xac", b"\xce\xa3", b" "]
@@ -173,14 +174,11 @@ def test_what_is_no_expression_is_refused_with_what_to_write(make, error, words)
         make()
 
 
-@pytest.mark.parametrize(
-    ("claim", "item", "words"),
-    [
-        (value == b"END", "END", r"'END' == b'END': texts and bytes are never equal; ask for 'END'"),
-        (value.strip() != b"\xff", " a", r"never equal; ask for '\ufffd'"),
-        (value == "END", b"END", r"b'END' == 'END': texts and bytes are never equal; ask for b'END'"),
-    ],
-    ids=["a text and bytes", "what was made of a text", "bytes and a text"],
+@cases(
+    "claim, item, words",
+    ("a text and bytes", value == b"END", "END", r"'END' == b'END': texts and bytes are never equal; ask for 'END'"),
+    ("what was made of a text", value.strip() != b"\xff", " a", r"never equal; ask for '\ufffd'"),
+    ("bytes and a text", value == "END", b"END", r"b'END' == 'END': texts and bytes are never equal; ask for b'END'"),
 )
 def test_texts_and_bytes_are_not_compared(claim, item, words):
     of_lines = [lines(item)] * isinstance(item, str)
@@ -235,16 +233,13 @@ def test_a_pattern_is_matched_in_linear_time():
     assert not value.matches("(a+)+b")("a" * 300)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "item", "is_matched"),
-    [
-        (b"\xff.", b"\xff\xe4", True),
-        (re.compile(b"A.", re.IGNORECASE), b"ab", True),
-        (".b", "\udcffb", True),
-        (r"\w", "ä", False),
-        (r"\pL", "ä", True),
-    ],
-    ids=["bytes", "bytes of a compiled pattern", "a byte that is no text", "classes are ASCII", "any letter"],
+@cases(
+    "pattern, item, is_matched",
+    ("bytes", b"\xff.", b"\xff\xe4", True),
+    ("bytes of a compiled pattern", re.compile(b"A.", re.IGNORECASE), b"ab", True),
+    ("a byte that is no text", ".b", "\udcffb", True),
+    ("classes are ASCII", r"\w", "ä", False),
+    ("any letter", r"\pL", "ä", True),
 )
 def test_what_a_pattern_matches(pattern, item, is_matched):
     assert value.matches(pattern)(item) is is_matched
