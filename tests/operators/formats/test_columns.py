@@ -32,7 +32,6 @@ from dagkit_operators import (
     CsvReader,
     FileChanged,
     FileInfo,
-    FileSplitterBase,
     FileSplitterInput,
     Filter,
     Items,
@@ -52,8 +51,9 @@ from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.formats.parquet import start_of
 from dagkit_operators.formats.selection import selected
 from tests.cases import cases
+from tests.engine.cast import chain
 from tests.examples import examples
-from tests.old_files import aged
+from tests.old_files import old_file
 from tests.operators.ways import placed
 
 
@@ -238,20 +238,6 @@ def test_a_row_of_parquet_that_is_refused_later_is_rejected_with_the_place_of_it
         assert [(one.start, one.reason) for one in reader.sent("rejected")] == [(groups(content)[2], "three")]
 
 
-@CONTEXTS
-def test_files_that_arrive_at_a_splitter_or_were_found_are_read_alike(kind, tmp_path):
-    block, context = block_of(tmp_path, CONTENTS[kind]), kind(record_type=Trip)
-    splitter, reader = Alone(FileSplitterBase(block_size=20)), Alone(reader_of(context))
-    splitter.work(FileInfo(block.path))
-    blocks = splitter.sent()
-    assert len(blocks) > 1
-    assert [reader.work(part) for part in blocks] == [None] * len(blocks)
-    assert values(reader) == TRIPS
-    found = Alone(ReadFiles(reader_context=context, part_size=20))
-    found.work(FileInfo(block.path, block.end, 0, 1))
-    assert found.sent() == TRIPS
-
-
 @pytest.mark.parametrize("record_type", [Trip, TripTuple, TripModel])
 @pytest.mark.parametrize("kind", CONTENTS)
 def test_arrow_batches_are_sent_on_request(kind, record_type, tmp_path):
@@ -302,8 +288,7 @@ def test_arrow_batches_cross_an_exchange(backend, tmp_path, request):
             placed(dag, **{f"{type(step).__name__} {kind.__name__}": step for step in (find, read, write)})
 
     for kind, content in CONTENTS.items():
-        (tmp_path / kind.__name__).write_bytes(content)
-        aged(tmp_path / kind.__name__)
+        old_file(tmp_path / kind.__name__, content)
     machine = Machine("reference") if backend == "reference" else Machine(spark=request.getfixturevalue("spark"))
     launch(draw, until="once", machine=machine, path=tmp_path / "app", durable=False)
     for kind in CONTENTS:
@@ -900,13 +885,10 @@ def test_a_newline_far_behind_the_beginning_ends_no_row_of_a_file_that_ends_them
 @pytest.mark.parametrize("kind", CONTENTS)
 @pytest.mark.parametrize("record_type", [Trip, TripTuple])
 def test_a_writer_of_columns_takes_the_type_of_the_reader_context(kind, record_type, tmp_path):
-    def draw(dag, conf):
-        found = {"items": Items(items=[str(tmp_path / "in")]), "match": MatchFiles()}
-        read = ReadFiles(reader_context=kind(record_type=record_type))
-        placed(dag, **found, read=read, write=ParquetPartWriter(file_path=tmp_path / "out"))
-
-    (tmp_path / "in").write_bytes(CONTENTS[kind])
-    aged(tmp_path / "in")
+    found = {"items": Items([str(tmp_path / "in")]), "match": MatchFiles()}
+    read = ReadFiles(reader_context=kind(record_type=record_type))
+    draw = chain(**found, read=read, write=ParquetPartWriter(tmp_path / "out"))
+    old_file(tmp_path / "in", CONTENTS[kind])
     launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
     assert pa_parquet.read_table(tmp_path / "out").to_pylist() == [vars(trip) for trip in TRIPS]
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dagkit import Batch, Block, Config, Dag, OutputPort
+from dagkit import Batch, Block, OutputPort
 from dagkit.errors import ApplicationFaults, RunFailure
 from dagkit.testing import Alone, Rehearsal, check_every_split_of
 from dagkit_operators import (
@@ -29,6 +29,7 @@ from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Trac
 from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
 from dagkit_operators.filesystem.access import Seekable
 from tests.cases import cases
+from tests.engine.cast import chain
 from tests.operators.reading.cast import block_of, blocks_of, found, read, written
 
 
@@ -186,19 +187,6 @@ def test_lines_are_converted_dropped_and_rejected(tmp_path):
         read(Alone(Numbers(), connected=["messages"]), block)
 
 
-@pytest.mark.parametrize("chunk_size", [1, 8, 100])
-def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size, tmp_path):
-    class Fixed(FixedLengthReader):
-        kind = "test.fixed-numbers/1"
-
-        def convert_to_record(self, content: bytes) -> Any:
-            return int(content)
-
-    reader = Alone(Fixed(length=4, chunk_size=chunk_size))
-    assert read(reader, *blocks_of(written(tmp_path, b"0001xxxx000300yyyyyy"), 10)) == [1, 0, 300]
-    assert [(one.start, one.text) for one in reader.sent("rejected")] == [(4, "xxxx"), (14, "yyyy"), (18, "yy")]
-
-
 class Digits(RecordReader):
     kind = "test.digits/1"
 
@@ -310,13 +298,8 @@ class Texts(BlockReader[str]):
 def run(folder: Path, reader: BlockReader[Any], content: str = "abcdefgh;ijk", **properties: str) -> list[str]:
     """The files that an application of a splitter, a reader and a writer writes, one for each block."""
     written(folder, content, "in")
-
-    def populate_dag(dag: Dag, conf: Config) -> None:
-        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(folder / "in")]}))
-        write = RecordWriter(file_path=str(folder / "out"))
-        find >> dag.add_operator("Read", reader) >> dag.add_operator("Write", write)
-
-    Rehearsal(populate_dag, {f"dt.operator.{name}": text for name, text in properties.items()}).run()
+    draw = chain(Find=FileSplitterInput(folder / "in"), Read=reader, Write=RecordWriter(folder / "out"))
+    Rehearsal(draw, {f"dt.operator.{name}": text for name, text in properties.items()}).run()
     return [path.read_text() for path in sorted((folder / "out").iterdir())]
 
 

@@ -4,6 +4,7 @@ import copy
 import operator as op
 import pickle
 import re
+from dataclasses import dataclass
 from itertools import compress
 
 import pyarrow as pa
@@ -11,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Arrowed, Constant, Lines, Listed
+from dagkit import Arrowed, Batch, Constant, Lines, Listed
+from dagkit.engine.program.program import Keying
 from dagkit.plan.portable import portable
-from dagkit_operators import Expression, Filter, value
+from dagkit.schema.routing import routing_code
+from dagkit_operators import Expression, Filter, Record, value
+from dagkit_operators.values.keys import RoutingKey, key_of, keys_of
 from tests.cases import cases
 from tests.operators.ways import lines
 
@@ -257,3 +261,37 @@ def test_what_a_pattern_matches(pattern, item, is_matched):
 def test_a_pattern_that_cannot_be_matched_is_refused(make, error, words):
     with pytest.raises(error, match=re.escape(words)):
         make()
+
+
+@dataclass(frozen=True)
+class Order:
+    number: int
+    text: str
+
+
+ORDERS = [Order(number, text) for number, text in [(1, "a"), (2, "b"), (1, "c")]]
+DICTS = [vars(order) for order in ORDERS]
+KEYS = ["number", lambda one: one["number"] if isinstance(one, dict) else one.number, value.field("number")]
+WAYS = {
+    "objects": Batch.of(ORDERS),
+    "mappings": Batch.of(DICTS),
+    "records": Batch.of([Record(0, order) for order in ORDERS]),
+    "records of mappings": Batch.of([Record(0, each) for each in DICTS]),
+    "columns": Batch({"number": Listed([1, 2, 1]), "text": Listed(["a", "b", "c"])}, Order),
+    "columns of records": Batch({"block_id": Constant(0, 3), "value": Listed(ORDERS)}, Record),
+}
+
+
+@pytest.mark.parametrize("key", KEYS, ids=["a text", "a function", "an expression"])
+@pytest.mark.parametrize("batch", WAYS.values(), ids=WAYS)
+def test_every_kind_of_key_sees_the_same(key, batch):
+    assert list(keys_of(key, batch)) == [key_of(key, item) for item in batch.items()] == [1, 2, 1]
+    keying = Keying(None, RoutingKey(key))
+    codes = [routing_code(number) for number in (1, 2, 1)]
+    assert [keying.code(item) for item in batch.items()] == codes
+    assert keying.codes(batch).tolist() == [code & 0xFFFFFFFF for code in codes]
+
+
+def test_a_field_of_the_record_itself_is_no_key():
+    with pytest.raises(AttributeError, match="'Order' object has no attribute 'block_id'"):
+        key_of("block_id", Record(7, ORDERS[0]))
