@@ -12,3 +12,10 @@ def aged(path: P) -> P:
     earlier = path.stat().st_mtime_ns - 10 * 10**9
     os.utime(path, ns=(earlier, earlier))
     return path
+
+
+def old_file(path: P, content: str | bytes) -> P:
+    """Write such a file, and the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return aged(path)

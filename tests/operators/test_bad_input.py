@@ -19,7 +19,8 @@ import zstandard
 from click.testing import CliRunner
 
 from dagkit.cli import main
-from tests.operators.ways import files_of_at_most
+from tests.applications import ON_SPARK
+from tests.operators.ways import files_of_at_most, lines_in
 
 APPLICATION = """
 import os
@@ -79,10 +80,9 @@ def populate_dag(dag: Dag, conf) -> None:
         reader >> dag.add_operator("Values", values) >> writer
 """
 COUNT = 3000
-LINES = [str(number) for number in range(COUNT)]
+LINES = sorted(str(number) for number in range(COUNT))
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
 pytestmark = pytest.mark.slow
-ON_SPARK = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
 REFERENCE, SPARK = ("--reference",), ("--cores", "2")
 
 
@@ -134,11 +134,6 @@ def launch(reader, *engine, **replaced):
     return "" if answer.exit_code == 0 else answer.stderr
 
 
-def written():
-    lines = (line for file in Path().glob("out/*") for line in file.read_text(errors="surrogateescape").splitlines())
-    return sorted(lines, key=lambda line: (len(line), line))
-
-
 def write(path, content, seconds=1):
     """Write an old file, so that no launch waits for it."""
     path.write_bytes(content)
@@ -174,11 +169,11 @@ def test_a_damaged_file_ends_the_launch_with_its_place(kind, name, engine, folde
     assert f"[{code}]" in report, report
     assert str(path) in report
     assert re.search(place, report), report
-    assert written() == []
+    assert lines_in("out") == []
     if kind == "corrupt":
         write(path, content)
         assert launch(reader, *engine) == ""
-        assert written() == LINES
+        assert lines_in("out") == LINES
 
 
 FINDS = 'dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=999, RECEIPTS))'
@@ -204,11 +199,11 @@ def test_a_file_that_was_found_while_it_was_cut_off_is_read_once_when_the_rest_i
     replaced = {"FINDER": FINDERS[finder].replace("RECEIPTS", asked)}
     write(folder / name, content[: len(content) // 2])
     assert f"[{code}]" in launch(reader, *engine, **replaced)
-    assert written() == []
+    assert lines_in("out") == []
     write(folder / name, content, 2)
     assert launch(reader, *engine, **replaced) == ""
     assert launch(reader, *engine, **replaced) == ""
-    assert written() == LINES
+    assert lines_in("out") == LINES
     receipts = [json.loads(receipt.read_text()) for receipt in Path("receipts").glob("*")]
     assert [(one["bytes"], one["modified_millis"], one["sha256"], one["rows"]) for one in receipts] == [
         (len(content), 2000, hashlib.sha256(content).hexdigest(), {"Reader": COUNT})
@@ -230,11 +225,11 @@ def test_a_file_that_vanished_or_shrank_is_read_when_it_is_back(reader, flag, pr
     report = launch(reader, *engine)
     assert f"{path} {problem}" in report
     assert "[file-changed]" in report
-    assert written() == []
+    assert lines_in("out") == []
     Path(flag).unlink()
     write(path, TEXT)
     assert launch(reader, *engine) == ""
-    assert written() == LINES
+    assert lines_in("out") == LINES
 
 
 TYPED, STRICT = 'CsvReader(reader_context={"types": {"n": "int64"}})', 'LineReader(undecodable="fail")'
@@ -258,7 +253,7 @@ def test_content_that_does_not_fit_is_named(name, content, reader, code, problem
     report = launch(reader)
     assert f"[{code}]" in report, report
     assert problem in report, report
-    assert written() == []
+    assert lines_in("out") == []
 
 
 @pytest.mark.parametrize("kind", ["a FIFO", "a character device", "a socket"])
@@ -276,11 +271,11 @@ def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder)
         report = launch("LineReader()", *both)
         assert f"{special}: it is {kind}, and only regular files are read" in report
         assert "[input-unreadable]" in report
-        assert written() == []
+        assert lines_in("out") == []
         special.unlink()
     write(special, b"2\n")
     assert launch("LineReader()", *both) == ""
-    assert written() == ["1", "2"]
+    assert lines_in("out") == ["1", "2"]
 
 
 def test_a_pattern_that_backtracks_takes_no_longer(folder):
@@ -289,7 +284,7 @@ def test_a_pattern_that_backtracks_takes_no_longer(folder):
         write(folder / name, f"{name[-1]}\n".encode())
     pattern = "dt.operator.Splitter.prop.scanner.filePatternRegularExp=.*/(a+)+"
     assert launch("LineReader()", *REFERENCE, "-D", pattern) == ""
-    assert written() == ["a"]
+    assert lines_in("out") == ["a"]
     assert "[property-invalid]" in launch("LineReader()", *REFERENCE, "-D", f"{pattern}(?!b)")
 
 
@@ -317,7 +312,7 @@ def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, opt
     problem = "cannot be staged in the application's folder at byte [0-9]+: File too large; nothing of the window"
     assert re.search(f"out/{file} {problem}", ended.stderr)
     assert "[staging-failed]" in ended.stderr
-    assert written() == []
+    assert lines_in("out") == []
     answer = run(*REFERENCE)
     assert answer.exit_code == 0, answer.stderr
     (made,) = Path("out").iterdir()

@@ -1,9 +1,14 @@
 """The first argument of an operator sets the property that each use of it sets."""
 
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import dagkit
+import dagkit.testing
+import dagkit_operators
 from dagkit import Config
 from dagkit.compiler import compile_application
 from dagkit_operators import (
@@ -25,6 +30,7 @@ from dagkit_operators import (
     SqlWriter,
     value,
 )
+from tests.processes import run_program
 
 SERVER = {"bootstrap_servers": "here:9092"}
 
@@ -81,3 +87,24 @@ def test_a_property_file_changes_what_the_first_argument_set(tmp_path):
         Config.of({"dt.operator.splitter.prop.scanner.files": str(tmp_path)}),
     )
     assert compiled.plan.by_name["splitter"].properties["scanner"]["files"] == [str(tmp_path)]
+
+
+@pytest.mark.parametrize("package", [dagkit, dagkit.testing, dagkit_operators])
+def test_each_listed_name_is_what_its_module_defines(package):
+    assert len(package.__all__) > 10
+    for name, home in package._HOMES.items():
+        assert getattr(package, name) is getattr(import_module(home), name)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ImportError, match="cannot import name 'Nothing' from 'dagkit_operators'"):
+        from dagkit_operators import Nothing  # noqa: F401, PLC0415
+
+
+@pytest.mark.slow
+def test_an_application_imports_only_the_rooms_that_it_uses():
+    code = "import sys; from dagkit_operators import Filter, LineReader; print(*sys.modules)"
+    loaded = run_program([sys.executable, "-c", code]).stdout.split()
+    assert "dagkit_operators.reading.readers" in loaded
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("dagkit_operators.")}
+    assert not rooms & {"dataframes", "event_time", "kafka", "queues", "sql", "tables"}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.ground.urls import as_text, local_path, name_as_text, plain, shown
+from dagkit.ground.urls import as_text, local_path, plain, shown
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit_operators import (
@@ -25,18 +25,16 @@ from dagkit_operators import (
     TailFiles,
 )
 from dagkit_operators.filesystem.access import looked_up
-from tests.old_files import aged
-from tests.operators.ways import chain
+from tests.engine.cast import chain
+from tests.old_files import old_file
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder whose name is not UTF-8, with such a file and another one."""
     folder = tmp_path / os.fsdecode(b"in\xff")
-    folder.mkdir()
     for name, text in ((os.fsdecode(b"a \xe4%41.log"), "one\n"), ("b.log", "two\n")):
-        (folder / name).write_text(text)
-        aged(folder / name)
+        old_file(folder / name, text)
     return folder
 
 
@@ -58,29 +56,6 @@ def test_a_name_comes_back_from_its_text(name):
     assert json.loads(json.dumps(text, ensure_ascii=False).encode()) == text
     assert local_path(text) == path
     assert (text == path) == (name.decode(errors="ignore").encode() == name)
-
-
-@given(st.binary(min_size=1, max_size=30), st.sampled_from([b"", b"file:", b"file://", b"s3://"]))
-def test_a_relative_name_comes_back_from_its_text(name, before):
-    path = os.fsdecode(before + name.replace(b"\0", b"").lstrip(b"/"))
-    text = name_as_text(path)
-    assert json.loads(json.dumps(text, ensure_ascii=False).encode()) == text
-    assert local_path(text) == path
-
-
-def test_such_a_file_is_split_read_and_not_read_again(folder):
-    clock = FakeClock()
-    splitter = Alone(FileSplitterInput(scanner={"files": folder}), now=clock.now)
-    splitter.look()
-    blocks = splitter.sent()
-    assert [block.path for block in blocks] == [f"{written(folder)}/a%20%E4%2541.log", f"{written(folder)}/b.log"]
-    reader = Alone(LineReader())
-    for block in blocks:
-        reader.work(block)
-    assert [record.value for record in reader.sent()] == ["one", "two"]
-    clock.advance(seconds=10)
-    splitter.look()
-    assert splitter.sent() == []
 
 
 def test_patterns_match_the_name_as_it_is(folder):
@@ -106,9 +81,7 @@ def test_such_a_file_is_followed_under_another_name(folder):
 
 
 def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(folder):
-    path = folder / os.fsdecode(b"\xff.gz")
-    path.write_bytes(gzip.compress(b"1\nx\n"))
-    aged(path)
+    path = old_file(folder / os.fsdecode(b"\xff.gz"), gzip.compress(b"1\nx\n"))
     (file,) = matched(as_text(str(path)))
     with pytest.raises(LineRejected, match=r"/in\\udcff/\\udcff\.gz: the line at byte 2 is rejected"):
         Alone(ReadFiles(parse=int), connected=["messages"]).work(file)
@@ -118,8 +91,7 @@ def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(fold
 def test_an_application_reads_such_files_and_its_ledger_proves_it(folder, tmp_path):
     splitter, writer = FileSplitterInput(scanner={"files": folder}), PartWriter(file_path=tmp_path / "out")
     rehearsal = Rehearsal(chain(Splitter=splitter, Reader=LineReader(), Writer=writer))
-    (folder / "c\nd.log").write_text("three\n")
-    aged(folder / "c\nd.log")
+    old_file(folder / "c\nd.log", "three\n")
     for _ in range(2):
         rehearsal.run()
     assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["one\ntwo\nthree\n"]

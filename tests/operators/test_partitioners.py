@@ -8,6 +8,7 @@ from dagkit import BatchedOperatorStats, OperatorContext, OperatorStats, Partiti
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.testing import FakeClock
 from dagkit_operators import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
+from tests.cases import cases
 
 CLOCK = FakeClock()
 BY_RATE = "StatelessThroughputBasedPartitioner:2:maximum_events=100:minimumEvents=10:cooldownMillis=2000"
@@ -53,13 +54,10 @@ def test_each_partition_receives_its_load(rates, loads):
     assert [response.load_indicator for response in _round(_listener(), rates)] == loads
 
 
-@pytest.mark.parametrize(
-    ("loads", "asked"),
-    [
-        ({0: 200, 1000: 200, 1999: 200, 2000: 200}, [False, False, False, True]),
-        ({0: 200, 1000: 90, 2000: 200}, [False, False, False]),
-    ],
-    ids=["it has lasted for the cool-down", "it passes"],
+@cases(
+    "loads, asked",
+    ("it has lasted for the cool-down", {0: 200, 1000: 200, 1999: 200, 2000: 200}, [False, False, False, True]),
+    ("it passes", {0: 200, 1000: 90, 2000: 200}, [False, False, False]),
 )
 def test_it_asks_when_the_load_has_lasted(loads, asked):
     listener = _listener()

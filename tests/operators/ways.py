@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import rshift
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from dagkit.testing import Alone
 from dagkit_operators import Record
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.line_columns import ReadLines
-from tests.engine.cast import Draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,6 @@ def placed(dag: Dag, **operators: Operator) -> Mapping[str, Any]:
     return copies
 
 
-def chain(**operators: Operator) -> Draw:
-    """An application of operators of which each sends to the next one."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        placed(dag, **operators)
-
-    return draw
-
-
 def in_partitions(**counts: int) -> dict[str, str]:
     """The configuration in which operators have so many partitions."""
     return {f"dt.operator.{name}.attr.PARTITIONER": f"StatelessPartitioner:{count}" for name, count in counts.items()}
@@ -113,6 +104,12 @@ def refused(code: str, text: str | None = None) -> Iterator[pytest.ExceptionInfo
     with pytest.raises(OperatorFailed, match=text) as raised:
         yield raised
     assert raised.value.code == code, raised.value
+
+
+def lines_in(folder: Path | str) -> list[str]:
+    """The sorted lines of all files below a folder."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file())
+    return sorted(line for path in files for line in path.read_text(errors="surrogateescape").splitlines())
 
 
 @contextmanager

@@ -30,7 +30,6 @@ from dagkit_operators import (
     CsvReader,
     FileChanged,
     FileInfo,
-    FileSplitterBase,
     FileSplitterInput,
     FixedLengthReader,
     JsonLinesReader,
@@ -41,8 +40,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.compression.codec import ENDINGS, MAGIC
 from dagkit_operators.reading.file_slices import FSSliceReader
-from tests.operators.reading.cast import found, read, written
-from tests.operators.reading_text import SIZES
+from tests.operators.reading.cast import SIZES, found, read, written
 
 
 def by_arrow(codec: str) -> Callable[[bytes], bytes]:
@@ -115,11 +113,6 @@ def test_a_file_that_was_cut_off_when_it_was_found_is_read_when_the_rest_is_ther
         read_file(found)
     kept(tmp_path, f"file{ending}", content)
     assert read_file(found) == FIFTEEN
-    splitter = Alone(FileSplitterBase())
-    kept(tmp_path, f"file{ending}", content[:-3])
-    splitter.work(FileInfo(found.path))
-    kept(tmp_path, f"file{ending}", content)
-    assert read(LineReader(), *splitter.sent()) == FIFTEEN
 
 
 def test_only_what_was_cut_off_is_read_further_and_what_became_shorter_fails_as_any_other(tmp_path):

@@ -5,7 +5,6 @@ import io
 import os
 import random
 import re
-import zlib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -30,13 +29,13 @@ from dagkit_operators import (
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.compression.gzip_content import GzipContent
-from dagkit_operators.compression.gzip_index import LOOKAHEAD, GzipIndex, aligned, block_starts
+from dagkit_operators.compression.gzip_index import GzipIndex
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
 from dagkit_operators.compression.opening import content_length_of
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding.splitting import Cut
+from tests.engine.cast import chain
 from tests.operators.reading.cast import read, written
-from tests.operators.ways import chain
 
 SLOW = pytest.mark.slow
 SPACING = 100_000
@@ -73,22 +72,6 @@ def indexed(file: bytes, spacing: int = SPACING) -> GzipIndex:
     assert b"".join(content.pieces()) == TEXT
     assert content.index is not None
     return content.index
-
-
-@pytest.mark.parametrize("inflate", [zlib.decompressobj, isal_zlib.decompressobj], ids=["zlib", "isal"])
-@pytest.mark.parametrize("bit", range(8))
-def test_a_deflate_stream_starts_at_any_bit(bit, inflate):
-    stream = zlib.compress(TEXT[:1000], wbits=-15)
-    moved = (int.from_bytes(stream, "little") << bit | (1 << bit) - 1).to_bytes(len(stream) + 1, "little")
-    assert inflate(-15).decompress(aligned(moved, bit)) == TEXT[:1000]
-
-
-def test_the_beginning_of_a_block_is_among_the_candidates():
-    deflate = zlib.compressobj(wbits=-15)
-    first = deflate.compress(TEXT[:50_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
-    then = deflate.compress(TEXT[50_000:100_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
-    assert len(first) * 8 in list(block_starts(first + then, len(first) + 1))
-    assert len(then) > LOOKAHEAD
 
 
 @kinds

@@ -19,8 +19,7 @@ from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock, Rehearsal
 from dagkit_operators import Delivery, Map, OnceSink, PagedSource
 from dagkit_operators.connectors.answers import answered
-from tests.engine.cast import Desk
-from tests.operators.ways import chain
+from tests.engine.cast import Desk, chain
 
 PAGE = 3
 

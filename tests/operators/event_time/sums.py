@@ -14,7 +14,7 @@ from dagkit_operators import (
     TumblingWindows,
     WindowResult,
 )
-from tests.old_files import aged
+from tests.old_files import old_file
 from tests.operators.ways import placed
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -67,10 +67,8 @@ def sums(home, partitions=2, **given):
 
 
 def write(home, name, seconds):
-    (home / "in").mkdir(exist_ok=True)
     lines = [f"{(START + timedelta(seconds=s)).isoformat()} {'ab'[s % 2]} {s}\n" for s in seconds]
-    (path := home / "in" / name).write_text("".join(lines))
-    aged(path)
+    old_file(home / "in" / name, "".join(lines))
 
 
 def received(desk, operator="results"):

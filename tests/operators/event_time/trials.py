@@ -26,7 +26,7 @@ from dagkit_operators import (
     TumblingWindows,
     WindowResult,
 )
-from tests.old_files import aged
+from tests.old_files import old_file
 from tests.operators.driver_kills import kill_once
 from tests.operators.event_time.sums import START
 from tests.operators.ways import placed
@@ -49,8 +49,7 @@ def add(home: Path, phase: int) -> None:
         (home / folder).mkdir(parents=True, exist_ok=True)
         if records:
             lines = [f"{(START + timedelta(seconds=second)).isoformat()} {key} {second}\n" for key, second in records]
-            (path := home / folder / f"{phase}.txt").write_text("".join(lines))
-            aged(path)
+            old_file(home / folder / f"{phase}.txt", "".join(lines))
 
 
 class Kills(RowOperator):

@@ -6,11 +6,13 @@ import pytest
 
 from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.pieces import Piece
-from dagkit.ground.urls import below, resolved
+from dagkit.ground.urls import below, plain, resolved
 from dagkit_operators import LineReader
-from dagkit_operators.filesystem.access import opened
+from dagkit_operators.filesystem.access import looked_up, opened
+from dagkit_operators.filesystem.listing import files_below
 from tests.operators.finding.cast import Splitting, stretches
 from tests.operators.reading.cast import read
+from tests.services.azurite import ACCOUNT
 from tests.services.hdfs import BLOCK
 
 pytestmark = pytest.mark.slow
@@ -51,3 +53,17 @@ def test_a_name_that_is_taken_is_not_given_to_another_file(folder):
         resolved(first).filesystem.move(resolved(second).path, resolved(first).path)
     with opened(first) as file:
         assert file.read() == b"one"
+
+
+@pytest.mark.gate(1)
+@pytest.mark.parametrize("url", ["az://lake", "abfs://lake", f"abfss://lake@{ACCOUNT}.dfs.core.windows.net"])
+def test_a_file_has_the_same_version_in_a_listing_and_by_its_name(container, url):
+    folder = below(url, secrets.token_hex(4))
+    for name in ("a b.txt", "sub/ü.txt"):
+        inner, _, last = name.rpartition("/")
+        with folder_at(below(folder, inner) if inner else folder).create(last) as file:
+            file.write(b"one")
+    listed = sorted(files_below(folder, recursive=True))
+    assert [plain(each.path) for each in listed] == [f"{plain(folder)}/{name}" for name in ("a b.txt", "sub/ü.txt")]
+    assert [looked_up(each.path) for each in listed] == listed
+    assert all(each.version for each in listed)

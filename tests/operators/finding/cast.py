@@ -8,13 +8,12 @@ from dagkit import Until
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, FileMetadata, FileSplitterInput, Map, MatchFiles, QuarantinedFile
 from tests.engine.cast import Collect
+from tests.old_files import old_file
 
 
 def write(path: Path, content: str = "x", at: int = 1) -> Path:
     """Write a file that changed last so many seconds after 1970."""
-    path.parent.mkdir(exist_ok=True, parents=True)
-    path.write_text(content)
-    os.utime(path, (at, at))
+    os.utime(old_file(path, content), (at, at))
     return path
 
 

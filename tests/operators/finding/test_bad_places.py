@@ -20,6 +20,7 @@ from dagkit_operators import (
     MatchFiles,
     ReadFiles,
 )
+from tests.cases import cases
 from tests.engine.cast import Collect, Desk, arrived, chain
 from tests.engine.poison_cast import aside, ask_of
 from tests.operators.filesystem.test_access import without_rights
@@ -89,22 +90,6 @@ def test_the_rest_is_read_and_the_folder_is_listed_until_it_may_be_read(found_by
     assert desk.faults() == []
 
 
-@BOTH
-def test_without_the_setting_the_launch_stops_and_names_it(found_by, shared_folder):
-    desk, setting = desk_of(found_by, shared_folder, "stop"), "set on_bad_file of this operator to 'quarantine'"
-    with without_rights(shared_folder / "in" / "sub"), pytest.raises(RunFailure, match="Permission denied") as failed:
-        desk.run()
-    assert setting in f"{failed.value}{failed.value.__cause__}"
-
-
-def test_a_file_that_match_files_may_not_open_is_left_out(shared_folder):
-    desk, bad = desk_of(matching, shared_folder), shared_folder / "in" / "sub" / "b.txt"
-    with without_rights(bad):
-        assert arrived(desk.run()) == ["1"]
-        assert states(desk)["sub/b.txt"][0] == "quarantined"
-    assert sorted(arrived(desk.run())) == ["1", "2"]
-
-
 def test_a_link_into_a_folder_that_may_not_be_read_is_left_out_alone(shared_folder):
     desk, folder = desk_of(splitting, shared_folder), shared_folder / "other"
     (folder / "inner").mkdir(parents=True)
@@ -123,25 +108,39 @@ def comparing(home: Path, **given: Any) -> dict[str, Any]:
     return {"find": FileSplitterInput(scanner=scanner, **given), "read": LineReader()}
 
 
-READING = pytest.mark.parametrize("found_by", [receiving, comparing])
+def dividing(home: Path, **given: Any) -> dict[str, Any]:
+    paths = Items[str](items=[str(home / "in" / name) for name in ("a.txt", "sub/b.txt")])
+    infos = {"paths": paths, "infos": Map[str, FileInfo](FileInfo)}
+    return {**infos, "find": FileSplitterBase(**given), "read": LineReader()}
 
 
-@READING
-def test_a_file_that_a_scan_may_not_read_for_its_content_is_left_out_until_it_may(found_by, shared_folder):
+def dividing_for_receipts(home: Path, **given: Any) -> dict[str, Any]:
+    return dividing(home, receipts=str(home / "receipts"), **given)
+
+
+@cases(
+    "found_by, bad",
+    ("a folder of a splitter", splitting, "sub"),
+    ("a folder of a pattern", matching, "sub"),
+    ("a file for a receipt", receiving, "sub/b.txt"),
+    ("a file that is compared", comparing, "sub/b.txt"),
+    ("a file that arrives", dividing, "sub"),
+)
+def test_without_the_setting_the_launch_stops_and_names_it(found_by, bad, shared_folder):
+    desk, setting = desk_of(found_by, shared_folder, "stop"), "set on_bad_file of this operator to 'quarantine'"
+    with without_rights(shared_folder / "in" / bad), pytest.raises(RunFailure, match="Permission denied") as failed:
+        desk.run()
+    assert (setting in f"{failed.value}{failed.value.__cause__}") is (found_by is not dividing)
+
+
+@pytest.mark.parametrize("found_by", [receiving, comparing, matching])
+def test_a_file_that_a_scan_may_not_open_is_left_out_until_it_may(found_by, shared_folder):
     desk, bad = desk_of(found_by, shared_folder), shared_folder / "in" / "sub" / "b.txt"
     with without_rights(bad):
         assert arrived(desk.run()) == ["1"]
         assert states(desk)["sub/b.txt"] == ("quarantined", "it cannot be read: Permission denied (on_bad_file)")
     assert sorted(arrived(desk.run())) == ["1", "2"]
     assert desk.faults() == []
-
-
-@READING
-def test_without_the_setting_a_file_that_a_scan_may_not_read_stops_the_launch(found_by, shared_folder):
-    desk, setting = desk_of(found_by, shared_folder, "stop"), "set on_bad_file of this operator to 'quarantine'"
-    with without_rights(shared_folder / "in" / "sub" / "b.txt"), pytest.raises(RunFailure) as failed:
-        desk.run()
-    assert setting in f"{failed.value}{failed.value.__cause__}"
 
 
 @BOTH
@@ -161,27 +160,11 @@ def test_without_the_setting_what_may_not_be_read_is_listed_with_what_may(found_
     }
 
 
-def dividing(home: Path, **given: Any) -> dict[str, Any]:
-    paths = Items[str](items=[str(home / "in" / name) for name in ("a.txt", "sub/b.txt")])
-    return {
-        "paths": paths,
-        "infos": Map[str, FileInfo](FileInfo),
-        "find": FileSplitterBase(**given),
-        "read": LineReader(),
-    }
-
-
-def dividing_for_receipts(home: Path, **given: Any) -> dict[str, Any]:
-    return dividing(home, receipts=str(home / "receipts"), **given)
-
-
 def aside_of(desk: Desk) -> list[str]:
     return [Path(each.item.source or "").name for each in aside(desk)]
 
 
-@pytest.mark.parametrize(
-    ("found_by", "bad"), [(dividing, "sub"), (dividing_for_receipts, "sub/b.txt")], ids=["its status", "its content"]
-)
+@cases("found_by, bad", ("its status", dividing, "sub"), ("its content", dividing_for_receipts, "sub/b.txt"))
 def test_a_file_that_arrives_and_cannot_be_divided_is_set_aside_and_read_once_it_is_retried(
     found_by, bad, shared_folder
 ):
@@ -193,12 +176,6 @@ def test_a_file_that_arrives_and_cannot_be_divided_is_set_aside_and_read_once_it
     ask_of(desk, Retry(by="ada"))
     assert (sorted(arrived(desk.run())), aside_of(desk)) == (["1", "2"], [])
     assert desk.faults() == []
-
-
-def test_without_the_setting_a_file_that_arrives_and_cannot_be_divided_stops_the_launch(shared_folder):
-    desk = desk_of(dividing, shared_folder, "stop")
-    with without_rights(shared_folder / "in" / "sub"), pytest.raises(RunFailure, match="Permission denied"):
-        desk.run()
 
 
 def test_a_file_that_arrives_and_does_not_exist_is_set_aside_where_asked(tmp_path):

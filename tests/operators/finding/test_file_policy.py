@@ -36,6 +36,7 @@ from dagkit_operators.finding import match, splitter
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import Examined, StillChanging, content_digest, settled_hash
 from dagkit_operators.finding.seen_files import SeenFiles
+from tests.cases import cases
 from tests.engine.cast import Desk, arrived
 from tests.old_files import aged
 from tests.operators.finding.cast import Matching, Restarted, Running, collected, write
@@ -684,14 +685,11 @@ def test_settings_that_name_no_other_file_no_algorithm_or_no_totals_are_refused(
 
 
 @SPLITTERS
-@pytest.mark.parametrize(
+@cases(
     "happens",
-    [
-        lambda folder: write(folder / "b.log", "one\n", at=2000),
-        lambda folder: (folder / "a.log").rename(folder / "b.log"),
-        rotate,
-    ],
-    ids=["copied", "renamed", "compressed by rotation"],
+    ("copied", lambda folder: write(folder / "b.log", "one\n", at=2000)),
+    ("renamed", lambda folder: (folder / "a.log").rename(folder / "b.log")),
+    ("compressed by rotation", rotate),
 )
 def test_known_content_is_skipped_where_asked(happens, finder, folder):
     found = finder(folder, skip_known_content=True)

@@ -9,15 +9,14 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dagkit import Dag, Until
+from dagkit import Operator, Until
 from dagkit.engine.record.run_events import Measured, RunEvent, Waiting
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterBase, FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles, TailFiles
-from tests.engine.cast import Collect, Desk, arrived
+from tests.engine.cast import Collect, Desk, arrived, chain
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -45,27 +44,24 @@ class Writer(FakeClock):
         return path
 
 
-def scan(dag: Dag, folder: Path) -> Any:
-    splitter = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(folder)]}))
-    return splitter >> dag.add_operator("read", LineReader())
+def scan(folder: Path) -> dict[str, Operator]:
+    return {"find": FileSplitterInput(folder), "read": LineReader()}
 
 
-def matched(dag: Dag, places: str) -> Any:
-    patterns = dag.add_operator("patterns", Items(items=(places,)))
-    return patterns >> dag.add_operator("find", MatchFiles(continuously=True))
+def matched(places: str) -> dict[str, Operator]:
+    return {"patterns": Items([places]), "find": MatchFiles(continuously=True)}
 
 
-def match(dag: Dag, folder: Path) -> Any:
-    return matched(dag, f"{folder}") >> dag.add_operator("read", ReadFiles())
+def match(folder: Path) -> dict[str, Operator]:
+    return {**matched(f"{folder}"), "read": ReadFiles()}
 
 
-def match_and_divide(dag: Dag, folder: Path) -> Any:
-    split = dag.add_operator("split", FileSplitterBase())
-    return matched(dag, f"{folder}") >> split >> dag.add_operator("read", LineReader())
+def match_and_divide(folder: Path) -> dict[str, Operator]:
+    return {**matched(f"{folder}"), "split": FileSplitterBase(), "read": LineReader()}
 
 
-def tail(dag: Dag, folder: Path) -> Any:
-    return matched(dag, f"{folder}/*.log") >> dag.add_operator("read", TailFiles())
+def tail(folder: Path) -> dict[str, Operator]:
+    return {**matched(f"{folder}/*.log"), "read": TailFiles()}
 
 
 EACH = pytest.mark.parametrize("find", [scan, match, match_and_divide])
@@ -74,7 +70,7 @@ EACH = pytest.mark.parametrize("find", [scan, match, match_and_divide])
 class Folder:
     """An application that reads a folder, and its launches."""
 
-    def __init__(self, home: Path, find: Callable[[Dag, Path], Any]) -> None:
+    def __init__(self, home: Path, find: Callable[[Path], dict[str, Operator]]) -> None:
         self.place = home / "in"
         self.place.mkdir()
         self.clock = Writer()
@@ -82,11 +78,7 @@ class Folder:
         """Why the last launch left input, as it reported last."""
         self.read_again = 0
         """How many files the last launch read again."""
-
-        def draw(dag: Dag, conf: object) -> None:
-            find(dag, self.place) >> dag.add_operator("collect", Collect())
-
-        self.desk = Desk(home, draw, clock=self.clock)
+        self.desk = Desk(home, chain(**find(self.place), collect=Collect()), clock=self.clock)
 
     def write(self, name: str, text: str, *, ago_millis: int = 60_000) -> Path:
         """Write a file that was changed so long ago."""

@@ -14,8 +14,9 @@ from dagkit.ledger import Ledger
 from dagkit.runs.inventory.listing import listed
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles, RecordWriter
 from dagkit_operators.filesystem.listing import files_below
-from tests.old_files import aged
-from tests.operators.ways import placed
+from tests.engine.cast import chain
+from tests.old_files import aged, old_file
+from tests.operators.ways import lines_in
 
 FOUND_BY = {
     "a splitter": lambda place: [FileSplitterInput(scanner={"files": [place]}), LineReader()],
@@ -28,19 +29,9 @@ FOUND_BY = {
 BOTH = pytest.mark.parametrize("found_by", list(FOUND_BY)[:2])
 
 
-def written(home: Path, name: str, text: str) -> None:
-    path = home / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    aged(path)
-
-
 def drawn(home: Path, place: Path, found_by: str, writer=PartWriter):
-    def draw(dag, conf):
-        steps = [*FOUND_BY[found_by](str(place)), writer(file_path=str(home / "out"))]
-        placed(dag, **{f"step {number}": step for number, step in enumerate(steps)})
-
-    return draw
+    steps = [*FOUND_BY[found_by](str(place)), writer(home / "out")]
+    return chain(**{f"step {number}": step for number, step in enumerate(steps)})
 
 
 def output_of(home: Path, draw, app: str = "app", launches: int = 2) -> list[str]:
@@ -50,7 +41,7 @@ def output_of(home: Path, draw, app: str = "app", launches: int = 2) -> list[str
         launch(draw, until="once", machine=Machine("reference"), path=home / app, durable=False)
         for path in {*home.rglob("*")} - old:
             aged(path)
-    return sorted(line for path in (home / "out").rglob("*") for line in path.read_text().splitlines())
+    return lines_in(home / "out")
 
 
 @pytest.mark.parametrize(
@@ -59,8 +50,8 @@ def output_of(home: Path, draw, app: str = "app", launches: int = 2) -> list[str
 def test_a_link_to_a_parent_leads_an_application_to_neither_its_ledger_nor_its_output(
     found_by, writer, tmp_path, caplog
 ):
-    written(tmp_path, "in/a.txt", "a\n")
-    written(tmp_path, "beside.txt", "b\n")
+    old_file(tmp_path / "in/a.txt", "a\n")
+    old_file(tmp_path / "beside.txt", "b\n")
     (tmp_path / "in/up").symlink_to("..")
     draw = drawn(tmp_path, tmp_path / "in", found_by, writer)
     assert output_of(tmp_path, draw, launches=3) == ["a", "b"]
@@ -72,16 +63,16 @@ def test_a_link_to_a_parent_leads_an_application_to_neither_its_ledger_nor_its_o
 
 @BOTH
 def test_an_application_does_not_read_its_own_folder_in_a_scanned_one(found_by, tmp_path):
-    written(tmp_path, "data/a.txt", "a\n")
-    written(tmp_path, "data/app/in/b.txt", "b\n")
-    written(tmp_path, "data/ledger/c.txt", "c\n")
+    old_file(tmp_path / "data/a.txt", "a\n")
+    old_file(tmp_path / "data/app/in/b.txt", "b\n")
+    old_file(tmp_path / "data/ledger/c.txt", "c\n")
     draw = drawn(tmp_path, tmp_path / "data", found_by)
     assert output_of(tmp_path, draw, "data/app") == ["a", "b", "c"]
 
 
 def test_a_folder_behind_a_link_is_read_if_the_pattern_excludes_what_is_written_to_it(tmp_path):
-    written(tmp_path, "in/a.txt", "a\n")
-    written(tmp_path, "out/b.txt", "b\n")
+    old_file(tmp_path / "in/a.txt", "a\n")
+    old_file(tmp_path / "out/b.txt", "b\n")
     (tmp_path / "in/out").symlink_to(tmp_path / "out")
     draw = drawn(tmp_path, tmp_path / "in", "a splitter with a pattern")
     assert output_of(tmp_path, draw) == ["a", "b", "b"]
@@ -90,9 +81,8 @@ def test_a_folder_behind_a_link_is_read_if_the_pattern_excludes_what_is_written_
 def test_what_dagkit_keeps_in_an_application_s_folder_is_known(tmp_path):
     """A name that is missing in the list would be read as input."""
     for name in ("a", "b"):
-        written(tmp_path, f"in/{name}.txt", name + "\n")
-    (tmp_path / "in/c.txt.gz").write_bytes(gzip.compress(b"c\n" * 100))
-    aged(tmp_path / "in/c.txt.gz")
+        old_file(tmp_path / f"in/{name}.txt", name + "\n")
+    old_file(tmp_path / "in/c.txt.gz", gzip.compress(b"c\n" * 100))
     output_of(tmp_path, drawn(tmp_path, tmp_path / "in", "a splitter"))
     assert {path.name for path in (tmp_path / "app").iterdir() if not path.name.startswith(".")} <= OWN
 

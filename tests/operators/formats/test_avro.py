@@ -20,10 +20,9 @@ from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import AvroBroken, AvroReader, AvroReaderContext, FileChanged, FileSplitterInput, value
 from dagkit_operators.filesystem.access import BadFile
 from dagkit_operators.formats.avro import MARKER
-from tests.engine.cast import Collect, Desk, arrived
+from tests.engine.cast import Collect, Desk, arrived, chain
 from tests.examples import examples
-from tests.old_files import aged
-from tests.operators.ways import chain
+from tests.old_files import old_file
 
 SCHEMA = {
     "type": "record",
@@ -291,12 +290,10 @@ def test_a_block_that_waits_is_left_after_its_file_was_replaced_by_a_longer_one(
     path = tmp_path / "file.avro"
     find = FileSplitterInput(scanner={"files": [str(path)]})
     desk = Desk(tmp_path, chain(find=find, read=AvroReader(), collect=Keep()))
-    path.write_bytes(damage(avro(some(3))))
-    aged(path)
+    old_file(path, damage(avro(some(3))))
     with pytest.raises(OperatorFailed, match="connect the output `rejected`") as raised:
         desk.run()
     assert raised.value.code == "avro-broken"
-    path.write_bytes(avro(some(9)))
-    aged(path)
+    old_file(path, avro(some(9)))
     assert arrived(desk.run()) == list(range(9))
     assert desk.faults() == []

@@ -32,7 +32,6 @@ from dagkit_operators import (
     CsvReader,
     FileChanged,
     FileInfo,
-    FileSplitterBase,
     FileSplitterInput,
     Filter,
     Items,
@@ -51,8 +50,10 @@ from dagkit_operators import (
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.formats.parquet import start_of
 from dagkit_operators.formats.selection import selected
+from tests.cases import cases
+from tests.engine.cast import chain
 from tests.examples import examples
-from tests.old_files import aged
+from tests.old_files import old_file
 from tests.operators.ways import placed
 
 
@@ -188,16 +189,13 @@ def test_a_missing_value_is_neither_equal_nor_less(tmp_path):
 
 @pytest.mark.gate(2)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("context", "content"),
-    [
-        (JsonLinesContext(types={"a": "int64"}), b'{"a":1}\r\n\n {"a":2}\n{}'),
-        (JsonLinesContext(), b'{"a": 1}\n\n{"a": [2]}\n{}\n'),
-        (CsvContext(record_type=Trip), CSV),
-        (CsvContext(record_type=TripModel), CSV),
-        (CsvContext(quoted_newlines=True), b'a,b\n1,"x\n2,y"\n\n"""\n",z\r\n3,4'),
-    ],
-    ids=["typed JSON", "JSON", "CSV", "validated CSV", "quoted newlines"],
+@cases(
+    "context, content",
+    ("typed JSON", JsonLinesContext(types={"a": "int64"}), b'{"a":1}\r\n\n {"a":2}\n{}'),
+    ("JSON", JsonLinesContext(), b'{"a": 1}\n\n{"a": [2]}\n{}\n'),
+    ("CSV", CsvContext(record_type=Trip), CSV),
+    ("validated CSV", CsvContext(record_type=TripModel), CSV),
+    ("quoted newlines", CsvContext(quoted_newlines=True), b'a,b\n1,"x\n2,y"\n\n"""\n",z\r\n3,4'),
 )
 @pytest.mark.parametrize("chunk_size", [1, 9])
 def test_no_split_loses_or_doubles_a_row(context, content, chunk_size, tmp_path):
@@ -238,20 +236,6 @@ def test_a_row_of_parquet_that_is_refused_later_is_rejected_with_the_place_of_it
     files.work(FileInfo(block.path, len(content)))
     for reader in (blocks, files):
         assert [(one.start, one.reason) for one in reader.sent("rejected")] == [(groups(content)[2], "three")]
-
-
-@CONTEXTS
-def test_files_that_arrive_at_a_splitter_or_were_found_are_read_alike(kind, tmp_path):
-    block, context = block_of(tmp_path, CONTENTS[kind]), kind(record_type=Trip)
-    splitter, reader = Alone(FileSplitterBase(block_size=20)), Alone(reader_of(context))
-    splitter.work(FileInfo(block.path))
-    blocks = splitter.sent()
-    assert len(blocks) > 1
-    assert [reader.work(part) for part in blocks] == [None] * len(blocks)
-    assert values(reader) == TRIPS
-    found = Alone(ReadFiles(reader_context=context, part_size=20))
-    found.work(FileInfo(block.path, block.end, 0, 1))
-    assert found.sent() == TRIPS
 
 
 @pytest.mark.parametrize("record_type", [Trip, TripTuple, TripModel])
@@ -304,8 +288,7 @@ def test_arrow_batches_cross_an_exchange(backend, tmp_path, request):
             placed(dag, **{f"{type(step).__name__} {kind.__name__}": step for step in (find, read, write)})
 
     for kind, content in CONTENTS.items():
-        (tmp_path / kind.__name__).write_bytes(content)
-        aged(tmp_path / kind.__name__)
+        old_file(tmp_path / kind.__name__, content)
     machine = Machine("reference") if backend == "reference" else Machine(spark=request.getfixturevalue("spark"))
     launch(draw, until="once", machine=machine, path=tmp_path / "app", durable=False)
     for kind in CONTENTS:
@@ -666,15 +649,12 @@ class Tagged:
     of: dict[str, int]
 
 
-@pytest.mark.parametrize(
-    ("context", "first"),
-    [
-        (JsonLinesContext(record_type=TripRow), {"id": 1, "name": "a", "price": 2.5}),
-        (JsonLinesContext(record_type=TripRow), {"id": 1, "name": 'a"', "price": 2.5}),
-        (JsonLinesContext(types={"id": "int64"}, where=value.field("id") > 0), {"id": 1}),
-        (JsonLinesContext(record_type=Tagged), {"id": 1, "of": {"a": 1}}),
-    ],
-    ids=["in C", "by Arrow", "with types and a condition", "by Python"],
+@cases(
+    "context, first",
+    ("in C", JsonLinesContext(record_type=TripRow), {"id": 1, "name": "a", "price": 2.5}),
+    ("by Arrow", JsonLinesContext(record_type=TripRow), {"id": 1, "name": 'a"', "price": 2.5}),
+    ("with types and a condition", JsonLinesContext(types={"id": "int64"}, where=value.field("id") > 0), {"id": 1}),
+    ("by Python", JsonLinesContext(record_type=Tagged), {"id": 1, "of": {"a": 1}}),
 )
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "not compiled"])
 def test_values_of_fields_that_the_type_does_not_name_are_counted_by_window_and_named(
@@ -881,15 +861,12 @@ def test_rows_may_end_with_carriage_returns_alone(size, encoding, quoted_newline
     assert read(context, content, tmp_path, *edges, chunk_size=size) == (rows, [])
 
 
-@pytest.mark.parametrize(
-    ("content", "rows", "places"),
-    [
-        (b'x,y\n1,2\r"a\n3,4\nb",5\n6,7\n', [("6", "7")], [4]),
-        (b"x,y\n1,2\r3,4\n5,6\n", [("5", "6")], [4]),
-        (b'x,y\r1,"a\nb"\r3,4\r', [("1", "a\nb"), ("3", "4")], []),
-        (b"x,y\n1,2\r\r\n3,4\r\n", [("1", "2"), ("3", "4")], []),
-    ],
-    ids=["a quote after it", "two rows of other readers", "quoted newlines", "several at the end"],
+@cases(
+    "content, rows, places",
+    ("a quote after it", b'x,y\n1,2\r"a\n3,4\nb",5\n6,7\n', [("6", "7")], [4]),
+    ("two rows of other readers", b"x,y\n1,2\r3,4\n5,6\n", [("5", "6")], [4]),
+    ("quoted newlines", b'x,y\r1,"a\nb"\r3,4\r', [("1", "a\nb"), ("3", "4")], []),
+    ("several at the end", b"x,y\n1,2\r\r\n3,4\r\n", [("1", "2"), ("3", "4")], []),
 )
 def test_a_line_end_other_than_that_of_the_rows_rejects_its_row_whole(content, rows, places, tmp_path):
     records, rejected = read(CsvContext(), content, tmp_path)
@@ -908,13 +885,10 @@ def test_a_newline_far_behind_the_beginning_ends_no_row_of_a_file_that_ends_them
 @pytest.mark.parametrize("kind", CONTENTS)
 @pytest.mark.parametrize("record_type", [Trip, TripTuple])
 def test_a_writer_of_columns_takes_the_type_of_the_reader_context(kind, record_type, tmp_path):
-    def draw(dag, conf):
-        found = {"items": Items(items=[str(tmp_path / "in")]), "match": MatchFiles()}
-        read = ReadFiles(reader_context=kind(record_type=record_type))
-        placed(dag, **found, read=read, write=ParquetPartWriter(file_path=tmp_path / "out"))
-
-    (tmp_path / "in").write_bytes(CONTENTS[kind])
-    aged(tmp_path / "in")
+    found = {"items": Items([str(tmp_path / "in")]), "match": MatchFiles()}
+    read = ReadFiles(reader_context=kind(record_type=record_type))
+    draw = chain(**found, read=read, write=ParquetPartWriter(tmp_path / "out"))
+    old_file(tmp_path / "in", CONTENTS[kind])
     launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
     assert pa_parquet.read_table(tmp_path / "out").to_pylist() == [vars(trip) for trip in TRIPS]
 

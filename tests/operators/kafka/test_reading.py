@@ -26,6 +26,7 @@ from dagkit_operators import (
     TumblingWindows,
 )
 from dagkit_operators.kafka import consumers, topics
+from tests.cases import cases
 from tests.engine.cast import Collect, Desk, Hurried, arrived, blocks_after_polls
 from tests.engine.poison_cast import die, killed, set_aside
 from tests.operators.kafka.topics_cast import login, transact
@@ -224,15 +225,12 @@ def test_a_topic_that_is_no_longer_named_is_not_read(kafka, tmp_path):
     assert numbers(desk.run()) == [1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("start", "read"),
-    [
-        ("earliest", [1, 2, 3]),
-        ("latest", []),
-        (datetime.fromtimestamp(2, UTC), [2, 3]),
-        (datetime.fromtimestamp(9, UTC), []),
-    ],
-    ids=["earliest", "latest", "at an instant", "at an instant after the last message"],
+@cases(
+    "start, read",
+    ("earliest", "earliest", [1, 2, 3]),
+    ("latest", "latest", []),
+    ("at an instant", datetime.fromtimestamp(2, UTC), [2, 3]),
+    ("at an instant after the last message", datetime.fromtimestamp(9, UTC), []),
 )
 def test_the_first_look_begins(kafka, tmp_path, start, read):
     topic = kafka.topic()
@@ -447,15 +445,12 @@ def reached(loop):
     return None if watermark is None else watermark.timestamp()
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({}, 12),
-        ({"out_of_order_millis": 1500}, 10.5),
-        ({"event_time": "at", "parse": lambda message: {"at": number(message)}}, 120),
-        ({"event_time": lambda second: second + 1, "parse": number, "time_unit": "s"}, 121),
-    ],
-    ids=["timestamps", "out of order", "a field", "a function"],
+@cases(
+    "given, expected",
+    ("timestamps", {}, 12),
+    ("out of order", {"out_of_order_millis": 1500}, 10.5),
+    ("a field", {"event_time": "at", "parse": lambda message: {"at": number(message)}}, 120),
+    ("a function", {"event_time": lambda second: second + 1, "parse": number, "time_unit": "s"}, 121),
 )
 def test_a_reader_reaches_the_latest_event_time(kafka, tmp_path, given, expected):
     topic = kafka.topic()

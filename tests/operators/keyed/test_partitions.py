@@ -1,7 +1,5 @@
 """Applications of keyed operators give the same result with any number of partitions, however these are fed."""
 
-from pathlib import Path
-
 import pytest
 
 from dagkit.compiler import compile_application
@@ -9,7 +7,7 @@ from dagkit.engine.record.history import refuse_unbalanced
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit_operators import Aggregate, Branch, Deduplicate, Items, Join, Map, Mean, PartWriter, Sample
-from tests.operators.ways import in_partitions
+from tests.operators.ways import in_partitions, lines_in
 
 NUMBERS = tuple(range(60))
 
@@ -39,9 +37,7 @@ def result(path, conf, monkeypatch, machine):
     monkeypatch.chdir(path)
     launch(populate_dag, conf, until="once", machine=machine, path="app")
     refuse_unbalanced(Ledger.open("app"))
-    parts = (Path(name).iterdir() for name in ("joined", "once"))
-    lines = (sorted(line for part in each for line in part.read_text().splitlines()) for each in parts)
-    return [f"[{', '.join(each)}]" for each in lines]
+    return [f"[{', '.join(lines_in(name))}]" for name in ("joined", "once")]
 
 
 def numbers(remainder, *, odd):

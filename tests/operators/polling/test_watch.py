@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from dagkit import Dag, OperatorContext, StatelessPartitioner
 from dagkit.api.running import Until
 from dagkit.engine.program.points import Point
 from dagkit.ranges import Deferred
@@ -24,8 +23,9 @@ from dagkit_operators import (
     UntilQuiet,
     Watch,
 )
-from tests.engine.cast import Collect, Desk, Hurried, arrived
-from tests.operators.timed_files import FORMATS, Format, number_in
+from tests.cases import cases
+from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived, chain
+from tests.operators.timed_files import FORMATS, number_in
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -115,14 +115,9 @@ def names_in(folder: str) -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
 
 
-def watching(home: Path, folders: int = 2, partitions: int = 2, **given: Any) -> Any:
-    def draw(dag: Dag, conf: object) -> None:
-        names = dag.add_operator("folders", Items(items=[str(home / str(number)) for number in range(folders)]))
-        watch = dag.add_operator("watch", Watch(function=names_in, **given))
-        dag.set_operator_attribute(watch, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        names >> watch >> dag.add_operator("collect", Collect())
-
-    return draw
+def watching(home: Path, partitions: int = 2, **given: Any) -> Draw:
+    folders = Items([str(home / "0"), str(home / "1")])
+    return chain(folders=folders, watch=(Watch(function=names_in, **given), partitions), collect=Collect())
 
 
 def fill(home: Path, *names: str) -> None:
@@ -179,40 +174,21 @@ class Numbers(Collect):
         super().process(number_in(item))
 
 
-def by_blocks(dag: Dag, files: Any, form: Format) -> Any:
-    """Read files in blocks."""
-    return files >> dag.add_operator("split", FileSplitterBase()) >> dag.add_operator("read", form.reads_blocks())
-
-
-def by_files(dag: Dag, files: Any, form: Format) -> Any:
-    """Read whole files."""
-    return files >> dag.add_operator("read", form.reads_files())
-
-
-def matched(dag: Dag) -> Any:
-    patterns = dag.add_operator("patterns", Items(items=["in/*.txt"]))
-    return patterns >> dag.add_operator("match", MatchFiles(continuously=True))
-
-
 def files_in(folder: str) -> list[FileInfo]:
     return [FileInfo(str(path.resolve()), path.stat().st_size) for path in sorted(Path(folder).glob("*.txt"))]
 
 
-def listed(dag: Dag) -> Any:
-    folders = dag.add_operator("folders", Items(items=["in"]))
-    return folders >> dag.add_operator("watch", Watch[str, FileInfo](function=files_in, key="path"))
+MATCHED = {"patterns": Items(["in/*.txt"]), "match": MatchFiles(continuously=True)}
+WATCHED = {"folders": Items(["in"]), "watch": Watch[str, FileInfo](function=files_in, key="path")}
 
 
-@pytest.mark.parametrize("found", [matched, listed], ids=["MatchFiles", "Watch"])
-@pytest.mark.parametrize("read", [by_blocks, by_files], ids=["blocks", "files"])
+@pytest.mark.parametrize("found", [MATCHED, WATCHED], ids=["MatchFiles", "Watch"])
+@pytest.mark.parametrize("in_blocks", [True, False], ids=["blocks", "files"])
 @BY_FORMAT
-def test_files_that_appear_are_read_in_every_format(tmp_path, monkeypatch, found, read, form):
+def test_files_that_appear_are_read_in_every_format(tmp_path, monkeypatch, found, in_blocks, form):
     monkeypatch.chdir(tmp_path)
-
-    def draw(dag: Dag, conf: object) -> None:
-        read(dag, found(dag), form) >> dag.add_operator("collect", Numbers())
-
-    rehearsal = Rehearsal(draw)
+    read = {"split": FileSplitterBase(), "read": form.reads_blocks()} if in_blocks else {"read": form.reads_files()}
+    rehearsal = Rehearsal(chain(**found, **read, collect=Numbers()))
     for number in range(2):
         form.written(tmp_path / "in" / f"{number}.txt", (number, 2 * number), (number, 2 * number + 1))
         rehearsal.run()
@@ -224,18 +200,12 @@ def polled_with_time(name: str) -> Polled[str]:
     return Polled([name], watermark=START + timedelta(minutes=minute))
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        {"function": polled_with_time, "has_watermarks": True},
-        {"function": lambda name: [name], "event_time": lambda name: polled_with_time(name).watermark},
-    ],
-    ids=["of the poll", "of the outputs"],
+    ("of the poll", {"function": polled_with_time, "has_watermarks": True}),
+    ("of the outputs", {"function": lambda name: [name], "event_time": lambda name: polled_with_time(name).watermark}),
 )
 def test_the_watermark_is_that_of_the_slowest_element(tmp_path, given):
-    def draw(dag: Dag, conf: object) -> None:
-        names = dag.add_operator("names", Items(items=["slow", "fast"]))
-        names >> dag.add_operator("watch", Watch(**given)) >> dag.add_operator("collect", Collect())
-
+    draw = chain(names=Items(["slow", "fast"]), watch=Watch(**given), collect=Collect())
     loop = desk_of(tmp_path, draw).run()
     assert loop.checkpoint.event_times.sent["collect"] == START + timedelta(minutes=5)

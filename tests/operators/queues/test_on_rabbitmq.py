@@ -18,6 +18,7 @@ from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
 from dagkit_operators import QueueInput
 from dagkit_operators.queues.consumer import QueueRefused
+from tests.cases import cases
 from tests.operators.looking import look_for_long, looks
 from tests.operators.queues.ingests import check, files, lines_copied, lines_in
 from tests.patience import within
@@ -160,17 +161,14 @@ def test_messages_that_name_no_file_are_reported_with_their_ids_and_stay(broker)
 INVALID = "the URL of the queue files is not valid"
 
 
-@pytest.mark.parametrize(
-    ("change", "queue", "problem"),
-    [
-        (("guest:guest", "guest:wrong"), "files", "ACCESS_REFUSED"),
-        (("guest:guest", "guest:guest"), "absent", "no queue 'absent'"),
-        (("5672//", "5672//"), "absent", "no queue 'absent'"),
-        (("guest:guest", "guest:wrong/word"), "files", INVALID),
-        (("guest:guest", "guest:wrong#word"), "files", INVALID),
-        (("amqp:", "rabbit:"), "files", INVALID),
-    ],
-    ids=["password", "queue", "queue again", "a slash in the URL", "a number sign in the URL", "transport"],
+@cases(
+    "change, queue, problem",
+    ("password", ("guest:guest", "guest:wrong"), "files", "ACCESS_REFUSED"),
+    ("queue", ("guest:guest", "guest:guest"), "absent", "no queue 'absent'"),
+    ("queue again", ("5672//", "5672//"), "absent", "no queue 'absent'"),
+    ("a slash in the URL", ("guest:guest", "guest:wrong/word"), "files", INVALID),
+    ("a number sign in the URL", ("guest:guest", "guest:wrong#word"), "files", INVALID),
+    ("transport", ("amqp:", "rabbit:"), "files", INVALID),
 )
 def test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown(broker, change, queue, problem):
     alone = Alone(QueueInput(url=SecretStr(broker.url.replace(*change)), queue=queue))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyarrow import fs as pa_fs
 
-from dagkit import Block, Dag, Until
+from dagkit import Block, Until
 from dagkit.engine.record.run_events import Measured, RunEvent
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import (
@@ -25,7 +25,8 @@ from dagkit_operators import (
     ReadAheadLineReaderContext,
     RecordReader,
 )
-from tests.engine.cast import Desk, Hurried, some_lines
+from tests.cases import cases
+from tests.engine.cast import Desk, Hurried, chain, some_lines
 from tests.engine.parts.test_listeners import Roomy
 from tests.operators.reading.cast import blocks_of, read, values, written
 
@@ -157,19 +158,11 @@ def test_fixed_width_records(record_files):
     assert records_of(RecordReader(mode="FIXED_WIDTH_RECORD", record_length=8), record_files) == expected
 
 
-def test_missing_record_length():
-    (fault,) = RecordReader(mode="fixed_width_record").faults
-    assert fault.message.startswith("mode is 'fixed_width_record', and record_length is not set; set it to the bytes")
-
-
-@pytest.mark.parametrize(
-    ("context", "size", "records"),
-    [
-        (ReadAheadLineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
-        (LineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
-        (LineReaderContext(), 7, ["aaaa", "bbbb", "bb", "cccc", ""]),
-    ],
-    ids=["read ahead, blocks of 5", "line, blocks of 5", "line, blocks of 7"],
+@cases(
+    "context, size, records",
+    ("read ahead, blocks of 5", ReadAheadLineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
+    ("line, blocks of 5", LineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
+    ("line, blocks of 7", LineReaderContext(), 7, ["aaaa", "bbbb", "bb", "cccc", ""]),
 )
 def test_golden_examples(context, size, records, tmp_path):
     path = written(tmp_path, "aaaa\nbbbb\ncccc\n")
@@ -229,12 +222,8 @@ def test_runs_of_line_ends_collapse_as_in_malhar(tmp_path):
 @pytest.mark.slow
 def test_counters_transfer(tmp_path):
     """In Malhar, a reader that stays takes over the counters of those that are removed; here, each window counts."""
-    path = written(tmp_path, some_lines(300))
-
-    def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(path)]}, block_size=200))
-        splitter >> dag.add_operator("Read", LineReader(policy="apex", max_readers=8, interval_millis=0))
-
+    find = FileSplitterInput(written(tmp_path, some_lines(300)), block_size=200)
+    draw = chain(Find=find, Read=LineReader(policy="apex", max_readers=8, interval_millis=0))
     windows: list[Measured] = []
 
     def observe(happening: RunEvent) -> None:

@@ -22,8 +22,7 @@ from dagkit_operators import BlockReader, FileChanged, FixedLengthReader, LineRe
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.reading.block_reader import MOST_WHOLE
-from tests.operators.reading.cast import block_of, blocks_of, found, read, values, written
-from tests.operators.reading_text import plainly
+from tests.operators.reading.cast import block_of, blocks_of, found, plainly, read, values, written
 
 FILES = {
     "LF": b"aa\nb\n\nccc\n",
@@ -51,7 +50,7 @@ def survives_any_split(operator: BlockReader[Any], path: Path, records: list[Any
 @pytest.mark.parametrize("content", FILES.values(), ids=FILES.keys())
 def test_any_blocks_and_any_splits_of_one_give_the_lines_of_the_file(content, tmp_path):
     path = written(tmp_path, content)
-    lines = [line.value.decode("utf-8", "surrogateescape") for line in plainly(content)]
+    lines = [line.decode("utf-8", "surrogateescape") for line in plainly(content)]
     for chunk_size in (1, 3, 4096):
         for size in range(1, len(content) + 2):
             assert read(LineReader(chunk_size=chunk_size), *blocks_of(path, size)) == lines, (chunk_size, size)
@@ -206,13 +205,6 @@ def test_a_reader_follows_its_backlog(reader, count):
     assert first == ran
 
 
-def test_partitioning():
-    """AbstractBlockReaderTest.testPartitioning. In Malhar each partition owns a key; here all share one queue."""
-    reader = LineReader(policy="apex")
-    partitions = reader.define_partitions([Partition(reader)], PartitioningContext(wanted=8))
-    assert [(partition.operator, dict(partition.keys)) for partition in partitions] == [(reader, {})] * 8
-
-
 @pytest.mark.parametrize(
     ("properties", "count"),
     [({"policy": "apex"}, 3), ({"policy": "apex", "apex_compat": True}, 1), ({"collect_stats": False}, 3)],
@@ -277,12 +269,6 @@ def test_a_file_that_differs_from_what_was_found_is_not_read_at_once(change, pat
 
 
 CONTENT = {"length": 4, "modified_millis": 0, "compression": "gzip", "file_length": 4}
-
-
-NOT_AT_ONCE = [
-    *({"skip_header_lines": 1}, {"escape": "\\"}, {"collapse_line_ends": True}, {"encoding": "utf-16"}),
-    {"longest_line": 3},
-]
 
 
 def test_a_part_of_a_file_and_one_that_is_compressed_or_large_are_not_read_at_once(path, tmp_path):

@@ -14,8 +14,7 @@ from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import LineReader, LineReaderContext, TailFiles
 from dagkit_operators.filesystem.access import BadFile
-from tests.operators.reading.cast import block_of, blocks_of, read, written
-from tests.operators.reading_text import SIZES, edges_of, records
+from tests.operators.reading.cast import SIZES, block_of, blocks_of, read, records, written
 
 
 class Case(NamedTuple):
@@ -111,7 +110,8 @@ CASES = {
 def test_lines(case):
     for size, width in case.ways():
         reader = LineReader(chunk_size=size, **case.properties)
-        assert records(reader, case.text, edges_of(case.text, width)) == case.values, (size, width)
+        edges = [*range(0, len(case.text), width), len(case.text)]
+        assert records(reader, case.text, edges) == case.values, (size, width)
 
 
 def test_many_files_of_many_lengths(tmp_path):

@@ -11,7 +11,7 @@ from dagkit import Lines
 from dagkit_operators import CsvContext, CsvReader, JsonLinesReader, LineReader, value
 from dagkit_operators.contexts.chunk import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, Chunk, in_portions
 from dagkit_operators.contexts.line_columns import ReadLines
-from dagkit_operators.contexts.lines import chunks, delimiter_of
+from dagkit_operators.contexts.lines import chunks
 from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, read
 
@@ -37,11 +37,6 @@ def test_places_beyond_32_bits_are_as_good(delimiter, escape, monkeypatch):
     assert list(column.values()) == content.decode().split(delimiter.decode())
     assert list(Lines(column.ended.slice(1, 2), delimiter).values()) == list(column.values())[1:3]
     assert (~value.starts_with("c")).kept(column).values() == [text for text in column.values() if text[:1] != "c"]
-
-
-@pytest.mark.parametrize("delimiter", ["\n", "\r\n", "cabdab", "||#", "€"])
-def test_delimiters_are_taken_as_text_too(delimiter):
-    assert delimiter_of(delimiter) == delimiter.encode()
 
 
 @pytest.mark.parametrize("first_search", [1, 3, 4096])

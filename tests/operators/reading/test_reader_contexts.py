@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dagkit import Batch, Block, Config, Dag, OutputPort
+from dagkit import Batch, Block, OutputPort
 from dagkit.errors import ApplicationFaults, RunFailure
 from dagkit.testing import Alone, Rehearsal, check_every_split_of
 from dagkit_operators import (
@@ -28,6 +28,8 @@ from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAhead
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
 from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
 from dagkit_operators.filesystem.access import Seekable
+from tests.cases import cases
+from tests.engine.cast import chain
 from tests.operators.reading.cast import block_of, blocks_of, found, read, written
 
 
@@ -185,19 +187,6 @@ def test_lines_are_converted_dropped_and_rejected(tmp_path):
         read(Alone(Numbers(), connected=["messages"]), block)
 
 
-@pytest.mark.parametrize("chunk_size", [1, 8, 100])
-def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size, tmp_path):
-    class Fixed(FixedLengthReader):
-        kind = "test.fixed-numbers/1"
-
-        def convert_to_record(self, content: bytes) -> Any:
-            return int(content)
-
-    reader = Alone(Fixed(length=4, chunk_size=chunk_size))
-    assert read(reader, *blocks_of(written(tmp_path, b"0001xxxx000300yyyyyy"), 10)) == [1, 0, 300]
-    assert [(one.start, one.text) for one in reader.sent("rejected")] == [(4, "xxxx"), (14, "yyyy"), (18, "yy")]
-
-
 class Digits(RecordReader):
     kind = "test.digits/1"
 
@@ -206,13 +195,10 @@ class Digits(RecordReader):
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3, 100])
-@pytest.mark.parametrize(
-    ("properties", "content", "starts", "records"),
-    [
-        ({}, b"1\nx\n22\n\xff\n4", [2, 7], [b"1", b"22", b"4"]),
-        ({"mode": "fixed_width_record", "record_length": 4}, b"0001xx\xffx  y 0300", [4, 8], [b"1", b"300"]),
-    ],
-    ids=["delimited", "fixed width"],
+@cases(
+    "properties, content, starts, records",
+    ("delimited", {}, b"1\nx\n22\n\xff\n4", [2, 7], [b"1", b"22", b"4"]),
+    ("fixed width", {"mode": "fixed_width_record", "record_length": 4}, b"0001xx\xffx  y 0300", [4, 8], [b"1", b"300"]),
 )
 def test_a_rejected_record_of_a_record_reader_has_its_position(
     *, properties, content, starts, records, chunk_size, tmp_path
@@ -312,13 +298,8 @@ class Texts(BlockReader[str]):
 def run(folder: Path, reader: BlockReader[Any], content: str = "abcdefgh;ijk", **properties: str) -> list[str]:
     """The files that an application of a splitter, a reader and a writer writes, one for each block."""
     written(folder, content, "in")
-
-    def populate_dag(dag: Dag, conf: Config) -> None:
-        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(folder / "in")]}))
-        write = RecordWriter(file_path=str(folder / "out"))
-        find >> dag.add_operator("Read", reader) >> dag.add_operator("Write", write)
-
-    Rehearsal(populate_dag, {f"dt.operator.{name}": text for name, text in properties.items()}).run()
+    draw = chain(Find=FileSplitterInput(folder / "in"), Read=reader, Write=RecordWriter(folder / "out"))
+    Rehearsal(draw, {f"dt.operator.{name}": text for name, text in properties.items()}).run()
     return [path.read_text() for path in sorted((folder / "out").iterdir())]
 
 

@@ -21,7 +21,7 @@ from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal, check_every_split_of
 from dagkit_operators import FileChanged, FileInfo, Filter, Items, Lost, Map, MatchFiles, TailFiles
 from dagkit_operators.reading.tail import RENAMED_MILLIS
-from tests.engine.cast import Collect, Desk, arrived
+from tests.engine.cast import Collect, Desk, arrived, chain
 from tests.examples import examples
 from tests.operators.reading.cast import found, written
 
@@ -62,19 +62,14 @@ def idle(path: Path) -> None:
 
 
 def test_what_is_appended_is_read_when_it_is_looked_for(tmp_path):
-    log = Log(tmp_path)
+    log = Log(tmp_path, interval_millis=250)
     assert log.read() == ["first"]
     assert log.read() == []
     log.write("second\nthird\n")
     assert log.read() == ["second", "third"]
     log.write("\n")
     assert log.read() == [""]
-
-
-def test_a_look_in_vain_is_put_off(tmp_path):
-    log = Log(tmp_path, interval_millis=250)
-    log.read()
-    assert log.alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), timedelta(seconds=0.25))
+    assert log.alone.deferred == Deferred(OffsetRange(20, OFFSET_INFINITY), timedelta(seconds=0.25))
 
 
 def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path):
@@ -150,14 +145,8 @@ def test_what_is_there_is_allocated_in_parts_and_the_last_has_no_end(tmp_path):
 
 def tailing(home: Path, tail: TailFiles[Any]) -> Desk:
     """An application that reads a growing file."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        match = dag.add_operator("patterns", Items(items=(f"{home}/app.log",))) >> dag.add_operator(
-            "match", MatchFiles()
-        )
-        match >> dag.add_operator("tail", tail) >> dag.add_operator("collect", Collect())
-
-    return Desk(home, draw, until=Until.ONCE, clock=FakeClock())
+    draw = chain(patterns=Items([f"{home}/app.log"]), match=MatchFiles(), tail=tail, collect=Collect())
+    return Desk(home, draw, clock=FakeClock())
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.DRAINED])
@@ -349,14 +338,9 @@ def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(plac
     files = fsspec.filesystem("file" if place == "here" else "memory")
     folder = str(tmp_path) if place == "here" else f"memory:/{tmp_path}"
 
-    def draw(dag: Dag, conf: object) -> None:
-        found = dag.add_operator("match", MatchFiles(continuously=True, interval_millis=0))
-        dag.add_operator("patterns", Items(items=(f"{folder}/*.log",))) >> found
-        if is_filtered:
-            found = found >> dag.add_operator("all", Filter[FileInfo](predicate=lambda _: True))
-        found >> dag.add_operator("tail", TailFiles(interval_millis=0)) >> dag.add_operator("collect", Collect())
-
-    rehearsal = Rehearsal(draw)
+    finders = {"patterns": Items([f"{folder}/*.log"]), "match": MatchFiles(continuously=True, interval_millis=0)}
+    more = {"all": Filter[FileInfo](predicate=lambda _: True)} if is_filtered else {}
+    rehearsal = Rehearsal(chain(**finders, **more, tail=TailFiles(interval_millis=0), collect=Collect()))
     content = b""
     for number in range(3):
         content += b"%d\n" % number

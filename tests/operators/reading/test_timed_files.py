@@ -2,6 +2,7 @@
 
 import os
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from dagkit_operators import (
     TailFiles,
     TumblingWindows,
 )
-from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived, chain
 from tests.operators.event_time.sums import START, Late, Results, received
 from tests.operators.timed_files import FORMATS, number_in
+from tests.operators.ways import placed
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ALL_FORMATS = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -81,26 +83,21 @@ def parsed(line: str) -> tuple[str, int]:
     return time, int(number)
 
 
-def summing(dag: Dag, outlet: Any) -> None:
-    """Sum the numbers of lines, or of records of lines, in windows of ten seconds."""
-    aggregate = AggregateByTime(
-        time=lambda item: item[0],
-        key=lambda item: "all",
-        of=lambda item: item[1],
-        windows=TumblingWindows(millis=10_000),
-    )
-    sums = outlet >> dag.add_operator("sums", aggregate)
-    dag.add_stream("sums", sums.results, dag.add_operator("results", Results()).results)
-    dag.add_stream("late", sums.late, dag.add_operator("late", Late()).items)
+def tailing(home: Path, partitions: int, **given: Any) -> Draw:
+    """Sum the numbers of the lines of growing files in windows of ten seconds."""
+    of_items = {"time": itemgetter(0), "key": lambda item: "all", "of": itemgetter(1)}
+    operators = {
+        "patterns": Items([str(home / "in/*.log")]),
+        "match": MatchFiles(continuously=True),
+        "tail": TailFiles(parse=parsed, event_time=itemgetter(0), **given),
+        "sums": AggregateByTime(**of_items, windows=TumblingWindows(millis=10_000)),
+        "results": Results(),
+    }
 
-
-def tailing(home: Path, partitions: int, **given: Any) -> Any:
     def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items(items=[str(home / "in/*.log")]))
-        match = dag.add_operator("match", MatchFiles(continuously=True))
-        tail = dag.add_operator("tail", TailFiles(parse=parsed, event_time=lambda item: item[0], **given))
-        dag.set_operator_attribute(tail, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        summing(dag, patterns >> match >> tail)
+        copies = placed(dag, **operators)
+        dag.set_operator_attribute(copies["tail"], OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+        copies["sums"].late >> dag.add_operator("late", Late())
 
     return draw
 
@@ -173,12 +170,8 @@ def test_a_growing_file_without_lines_is_let_go_and_comes_back(tmp_path):
     assert received(desk, "late") == []
 
 
-def reading(home: Path, **given: Any) -> Any:
-    def draw(dag: Dag, conf: object) -> None:
-        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=64))
-        find >> dag.add_operator("read", LineReader(**given)) >> dag.add_operator("collect", Collect())
-
-    return draw
+def reading(home: Path, **given: Any) -> Draw:
+    return chain(find=FileSplitterInput(home / "in", block_size=64), read=LineReader(**given), collect=Collect())
 
 
 def test_blocks_that_wait_hold_back_the_watermark(tmp_path):

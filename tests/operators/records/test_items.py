@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from dagkit import ApplicationFaults
 from dagkit.compiler import compile_application
+from dagkit.engine.record.history import refuse_unbalanced
+from dagkit.errors import ApplicationFaults
 from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
 from dagkit.testing import Alone
-from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
+from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles, StreamMerger
 from dagkit_operators.records.items import MOST, _digest
-from tests.operators.ways import chain
+from tests.cases import cases
+from tests.engine.cast import Desk, chain
+from tests.operators.ways import in_partitions
 from tests.processes import run_program
 
 
@@ -46,24 +50,14 @@ def test_items_that_are_added_later_are_sent_by_a_later_launch(tmp_path):
     assert [path.read_text() for path in sorted((tmp_path / "output").iterdir())] == ["a\n", "b\n"]
 
 
-@pytest.mark.parametrize(
-    ("later", "sent"),
-    [
-        (("new", "a", "b"), ["new"]),
-        (("b", "new"), ["new"]),
-        (("new",), ["new"]),
-        (("b", "a"), []),
-        (("a", "b", "a"), ["a"]),
-        ((), []),
-    ],
-    ids=[
-        "an item before the others",
-        "an item in the place of another one",
-        "another list",
-        "another order",
-        "an item once more",
-        "no items",
-    ],
+@cases(
+    "later, sent",
+    ("an item before the others", ("new", "a", "b"), ["new"]),
+    ("an item in the place of another one", ("b", "new"), ["new"]),
+    ("another list", ("new",), ["new"]),
+    ("another order", ("b", "a"), []),
+    ("an item once more", ("a", "b", "a"), ["a"]),
+    ("no items", (), []),
 )
 def test_items_that_are_new_in_a_changed_list_are_sent(later, sent):
     alone = Alone(Items(items=("a", "b")))
@@ -126,3 +120,42 @@ def test_items_of_two_classes_with_equal_fields_are_two_items():
 def test_a_list_that_became_shorter_than_an_earlier_version_sent_counts_what_it_has():
     operator = Alone(Items[int](items=(1, 2, 3)), state={"sent": 10}).operator
     assert (operator.sent, len(operator.digests)) == (3, 48)
+
+
+PORTS = ("data1", "data2", "data3", "data4", "data5")
+
+
+def test_items_of_all_inputs_leave_by_one_output():
+    alone = Alone(StreamMerger[str]())
+    for port in PORTS:
+        alone.send(f"{port} a", to=port)
+        alone.send_batch([f"{port} b", f"{port} c"], to=port)
+    assert alone.sent() == [f"{port} {name}" for port in PORTS for name in "abc"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "partitions"), [(2, 1), (5, 3)])
+def test_no_item_is_lost_or_doubled_by_partitions(partitions, count, tmp_path):
+    def draw(dag, conf):
+        merger = dag.add_operator("Merge", StreamMerger[str]())
+        for port in PORTS[:count]:
+            items = dag.add_operator(f"Items {port}", Items[str](items=[f"{port} {number}" for number in range(10)]))
+            dag.add_stream(port, items.output, getattr(merger, port))
+        merger >> dag.add_operator("Write", PartWriter[str](file_path=tmp_path / "out"))
+
+    desk = Desk(tmp_path, draw, conf=in_partitions(Merge=partitions))
+    desk.run()
+    written = [line for content in desk.outputs().values() for line in content.decode().splitlines()]
+    assert sorted(written) == [f"{port} {number}" for port in PORTS[:count] for number in range(10)]
+    refuse_unbalanced(Ledger.open(desk.place))
+
+
+def test_streams_of_different_types_are_not_merged():
+    def populate_dag(dag, conf):
+        merger = dag.add_operator("Merge", StreamMerger())
+        dag.add_operator("Numbers", Items[int](items=(1,))) >> merger.data1
+        dag.add_operator("Texts", Items[str](items=("a",))) >> merger.data2
+
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(populate_dag)
+    assert raised.value.codes == ("port-type-mismatch",)

@@ -1,4 +1,4 @@
-"""Databases: SQLite, and a real PostgreSQL."""
+"""Databases: SQLite, a real PostgreSQL, and those that a module of Python connects to."""
 
 import itertools
 
@@ -22,6 +22,37 @@ def on_postgres(postgres):
 @pytest.fixture(params=["sqlite", pytest.param("on_postgres", marks=pytest.mark.service("postgres"))])
 def database(request):
     """An empty database of either kind."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def pep249(tmp_path):
+    """SQLite by the module of Python, which has the interface of PEP 249."""
+    return Database("sqlite3", {"database": str(tmp_path / "module.db")})
+
+
+@pytest.fixture
+def duckdb(tmp_path):
+    """DuckDB by its interface of ADBC."""
+    return Database("adbc_driver_duckdb.dbapi", {"path": str(tmp_path / "rows.duckdb")})
+
+
+OF_MODULES = ["pep249", "duckdb", pytest.param("mariadb", marks=[pytest.mark.trial, pytest.mark.service("mariadb")])]
+
+
+@pytest.fixture(params=OF_MODULES)
+def of_module(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["sqlite", *OF_MODULES])
+def here(request):
+    """A database of each kind but PostgreSQL."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("on_postgres", marks=pytest.mark.service("postgres")), *OF_MODULES])
+def any_database(request):
     return request.getfixturevalue(request.param)
 
 

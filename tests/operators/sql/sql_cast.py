@@ -110,6 +110,6 @@ def rows_into(writer: Operator, looks=LOOKS, make=row, *, readers=1) -> Draw:
     return draw
 
 
-def rows_written(database: TestDatabase, *, looks=LOOKS, make=row, **properties: Any) -> Draw:
+def rows_written(database: TestDatabase | Database, *, looks=LOOKS, make=row, **properties: Any) -> Draw:
     given = {"table": "numbers", "record_type": Row, **database.settings, **properties}
     return rows_into(SqlWriter(**given), looks, make, readers=2)

@@ -13,8 +13,8 @@ from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
 from dagkit_operators import Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from dagkit_operators.sql.databases import connected
 from dagkit_operators.sql.queries import KeySteps, bounds_between, highest
-from tests.engine.cast import Collect, Desk, Hurried, arrived
-from tests.operators.ways import chain, in_partitions, refused
+from tests.engine.cast import Collect, Desk, Hurried, arrived, chain
+from tests.operators.ways import in_partitions, refused
 
 UUIDS = [f"{digit}0000000-0000-4000-8000-00000000000{digit}" for digit in "0179af"]
 

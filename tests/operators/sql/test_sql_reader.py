@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from adbc_driver_manager import AdbcStatusCode, OperationalError
 
 from dagkit import InputPort, OutputPort, RowOperator, Until
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
@@ -15,10 +16,12 @@ from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from dagkit_operators.looks import outage_of
 from dagkit_operators.sql.databases import connected
-from tests.engine.cast import Collect, Desk, arrived
+from dagkit_operators.sql.faults import Kind, kind_of
+from tests.cases import cases
+from tests.engine.cast import Collect, Desk, arrived, chain
 from tests.operators.outages import at_outage
 from tests.operators.sql.sql_cast import Row, TestDatabase
-from tests.operators.ways import chain, refused
+from tests.operators.ways import refused
 
 KEYS = [3, 4, 4, 7, 20, 21, 21, 21, 90]
 
@@ -141,13 +144,10 @@ def test_a_row_without_a_key_is_not_left_out_silently(tmp_path, filled):
 AWAY = {"url": "postgresql://dagkit@127.0.0.1:1/none", "password": "hunter2"}
 
 
-@pytest.mark.parametrize(
-    ("query", "left"),
-    [
-        (SqlRange("SELECT 1", "number", 0, 24), OffsetRange(0, 24)),
-        (SqlQuery("SELECT 1", "number"), OffsetRange(0, OFFSET_INFINITY - 1)),
-    ],
-    ids=["a range", "a query whose highest key is unknown"],
+@cases(
+    "query, left",
+    ("a range", SqlRange("SELECT 1", "number", 0, 24), OffsetRange(0, 24)),
+    ("a query whose highest key is unknown", SqlQuery("SELECT 1", "number"), OffsetRange(0, OFFSET_INFINITY - 1)),
 )
 def test_a_reader_waits_for_a_database_that_is_away(caplog, query, left):
     outage_of.cache_clear()
@@ -184,3 +184,26 @@ def test_a_launch_is_stopped_while_the_splitter_waits(tmp_path):
     with at_outage(loop.stop):
         loop.run()
     assert loop.checkpoint.window == 0
+
+
+WAITED = [
+    "the database system is starting up",
+    "the database system is not yet accepting connections",
+    "the database system is not accepting connections",
+    "the database system is in recovery mode",
+    "the database system is shutting down",
+    "terminating connection due to unexpected postmaster exit",
+    "terminating connection due to administrator command",
+    "canceling authentication due to timeout",
+]
+REFUSED = [
+    'database "orders" is not currently accepting connections',
+    'password authentication failed for user "dagkit"',
+]
+
+
+@pytest.mark.parametrize("text", WAITED + REFUSED)
+def test_a_server_that_starts_or_ends_is_waited_for_and_a_refusal_is_not(text):
+    failed = f'Failed to connect: connection to server at "127.0.0.1", port 5432 failed: FATAL:  {text}'
+    expected = Kind.AWAY if text in WAITED else Kind.REFUSED
+    assert kind_of(OperationalError(failed, status_code=AdbcStatusCode.IO)) is expected

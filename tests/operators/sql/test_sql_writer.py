@@ -17,17 +17,27 @@ import pytest
 from dagkit import Until
 from dagkit.engine.program.points import Point
 from dagkit.testing import CrashAfter, FakeClock
-from dagkit_operators import Items, Map, SqlWriter
+from dagkit_operators import Items, Map, PartWriter, SqlReader, SqlSplitter, SqlWriter
 from dagkit_operators.sql import writer
-from tests.engine.cast import Desk
-from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
-from tests.operators.ways import chain, files_of_at_most, refused, when
+from tests.cases import cases
+from tests.engine.cast import Desk, chain
+from tests.operators.sql.sql_cast import Database, Meanwhile, Row, TestDatabase, rows_written, starting
+from tests.operators.ways import files_of_at_most, lines_in, refused, when
 from tests.processes import run_program
 from tests.services.losing_answers import LosingAnswers
 from tests.services.postgres import PASSWORD
 
 ALL = [(number, f"row {number}") for number in range(16)]
 NUMBERS = "SELECT number, text FROM numbers ORDER BY number"
+
+
+TABLE = "CREATE TABLE numbers (number BIGINT PRIMARY KEY, text VARCHAR(99))"
+
+
+def created(database):
+    """Create the table, unless the writer does."""
+    if isinstance(database, Database):
+        database.rows(TABLE)
 
 
 def desk_of(home, database, clock=None, **given):
@@ -50,19 +60,22 @@ def test_every_row_is_in_the_table_once(tmp_path, database):
 
 
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, sqlite, point):
-    desk = desk_of(tmp_path, sqlite)
+def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, here, point):
+    created(here)
+    desk = desk_of(tmp_path, here)
     desk.crash(CrashAfter(point, 1), CrashAfter(point, 2))
-    desk.run()
-    assert sqlite.rows(NUMBERS) == ALL
+    loop = desk.run()
+    assert here.rows(NUMBERS) == ALL
+    assert [window for _, window in here.rows("SELECT * FROM dagkit_windows")] == [loop.checkpoint.window]
 
 
-def test_with_a_key_the_last_record_counts(tmp_path, database):
-    rows = [Row(1, "first"), Row(2, "only"), Row(1, None), Row(1, "last")]
-    writing(tmp_path / "first", database, *rows, key=("number",)).run()
-    assert database.rows(NUMBERS) == [(1, "last"), (2, "only")]
-    writing(tmp_path / "again", database, Row(2, "other"), Row(3, "new"), key=("number",)).run()
-    assert database.rows(NUMBERS) == [(1, "last"), (2, "other"), (3, "new")]
+def test_with_a_key_the_last_record_counts(tmp_path, any_database):
+    created(any_database)
+    rows = [Row(1, "first"), Row(2, "only"), Row(1, None), Row(1, "100 %s")]
+    writing(tmp_path / "first", any_database, *rows, key=("number",)).run()
+    assert any_database.rows(NUMBERS) == [(1, "100 %s"), (2, "only")]
+    writing(tmp_path / "again", any_database, Row(2, "other"), Row(3, "new"), key=("number",)).run()
+    assert any_database.rows(NUMBERS) == [(1, "100 %s"), (2, "other"), (3, "new")]
 
 
 def test_a_record_of_its_key_alone_is_there_once(tmp_path, sqlite):
@@ -122,18 +135,23 @@ def test_postgres_parses_text_for_columns_of_its_own_types(tmp_path, on_postgres
     assert found == [("1", '{"a": 1}'), ("2", None)]
 
 
-def test_a_row_that_the_table_refuses_is_named(tmp_path, database):
-    database.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT CHECK (text <> 'row 11'))")
-    desk = desk_of(tmp_path, database, looks=((16,),))
+BY_KEY = pytest.mark.parametrize("key", [(), ("number",)], ids=["inserted in bulk", "updated by a key"])
+
+
+@BY_KEY
+def test_a_row_that_the_table_refuses_is_named(tmp_path, any_database, key):
+    any_database.rows(f"{TABLE[:-1]}, CHECK (text <> 'row 11'))")
+    desk = desk_of(tmp_path, any_database, looks=((16,),), key=key)
     with refused("row-refused", "{'number': 11, 'text': 'row 11'}"):
         desk.run()
-    assert database.rows(NUMBERS) == []
-    database.rows("DROP TABLE numbers")
+    assert any_database.rows(NUMBERS) == []
+    any_database.rows("DROP TABLE numbers")
+    any_database.rows(TABLE)
     desk.run()
-    assert database.rows(NUMBERS) == ALL
+    assert any_database.rows(NUMBERS) == ALL
 
 
-@pytest.mark.parametrize("key", [(), ("number",)], ids=["inserted in bulk", "updated by a key"])
+@BY_KEY
 @pytest.mark.parametrize("action", ["ABORT", "FAIL", "ROLLBACK"])
 def test_a_row_that_a_trigger_refuses_is_named(tmp_path, sqlite, action, key):
     sqlite.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT)")
@@ -176,13 +194,10 @@ OTHER_TYPE = "the column number of numbers is of type double precision, and reco
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("columns", "code", "problem"),
-    [
-        ("number smallint, text text", "row-refused", "{'number': 70000, 'text': 'b'}"),
-        ("number double precision, text bytea", "table-mismatched", OTHER_TYPE),
-    ],
-    ids=["a number that does not fit", "the bytes of another type"],
+@cases(
+    "columns, code, problem",
+    ("a number that does not fit", "number smallint, text text", "row-refused", "{'number': 70000, 'text': 'b'}"),
+    ("the bytes of another type", "number double precision, text bytea", "table-mismatched", OTHER_TYPE),
 )
 def test_postgres_is_not_sent_what_does_not_fit_its_column(tmp_path, on_postgres, columns, code, problem):
     on_postgres.rows(f"CREATE TABLE numbers ({columns})")
@@ -338,3 +353,69 @@ SHOWN = "the url shows a password: set the property `password` instead"
 def test_a_url_is_checked_when_the_application_is_compiled(url, problem):
     (fault,) = SqlWriter(url=url, table="t").faults
     assert (fault.path, problem in fault.message) == ("url", True)
+
+
+def test_a_missing_table_is_created_where_the_driver_knows_types(tmp_path, duckdb, pep249):
+    writing(tmp_path / "duckdb", duckdb, Row(1, "one")).run()
+    assert duckdb.rows(NUMBERS) == [(1, "one")]
+    with refused("table-mismatched", "sqlite3.* has no table numbers"):
+        writing(tmp_path / "sqlite", pep249, Row(1, "one")).run()
+
+
+def test_rows_are_read_by_a_key_of_integers(tmp_path, of_module):
+    of_module.rows(TABLE.replace("VARCHAR(99)", "DECIMAL(9, 2)"))
+    for number in (3, 5, 40, 41):
+        of_module.rows(f"INSERT INTO numbers VALUES ({number}, {number}.5)")
+    split = SqlSplitter("numbers", key="number", range_size=10, **of_module.settings)
+    read = SqlReader(page_rows=2, **of_module.settings)
+    out = PartWriter(str(tmp_path / "out"), format=lambda row: f"{row['number']} {Decimal(row['text']):.1f}")
+    Desk(tmp_path / "home", chain(split=split, read=read, out=out), clock=FakeClock()).run()
+    assert lines_in(tmp_path / "out") == ["3 3.5", "40 40.5", "41 41.5", "5 5.5"]
+
+
+def test_other_keys_are_refused_where_databases_differ(tmp_path, pep249):
+    pep249.rows("CREATE TABLE numbers (number TEXT)")
+    pep249.rows("INSERT INTO numbers VALUES ('a')")
+    split = SqlSplitter("numbers", key="number", **pep249.settings)
+    with refused("table-mismatched", "number is no column of integers"):
+        Desk(tmp_path, chain(split=split, read=SqlReader(**pep249.settings)), clock=FakeClock()).run()
+
+
+def test_a_driver_that_commits_each_statement_is_refused(tmp_path):
+    database = Database("duckdb", {"database": str(tmp_path / "rows.duckdb")})
+    database.rows(TABLE)
+    with refused("database-refused", "keeps what a transaction rolled back"):
+        writing(tmp_path / "home", database, Row(1, "one")).run()
+
+
+def test_a_table_of_windows_that_takes_two_writers_for_one_is_refused(tmp_path, pep249):
+    pep249.rows(TABLE)
+    pep249.rows("CREATE TABLE dagkit_windows (writer TEXT COLLATE NOCASE PRIMARY KEY, window_id BIGINT)")
+    writing(tmp_path / "home", pep249, Row(1, "one")).run()
+    pep249.rows("UPDATE dagkit_windows SET writer = upper(writer)")
+    with refused("table-mismatched", "takes .* for the same"):
+        writing(tmp_path / "home", pep249, Row(1, "one")).run()
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({}, "set either url or driver"),
+        ({"url": "sqlite:///a.db", "driver": "sqlite3"}, "set either url or driver"),
+        ({"url": "sqlite:///a.db", "session": ("PRAGMA x",)}, "belong to a driver"),
+        ({"driver": "pymysql", "options": {"password": "x"}}, "the options show a password"),
+    ],
+)
+def test_one_way_to_connect_is_set(settings, problem):
+    (fault,) = SqlWriter("numbers", **settings).faults
+    assert problem in fault.message
+
+
+def test_a_number_of_a_property_file_is_a_number_of_the_driver():
+    writer = SqlWriter("numbers", driver="pymysql", options={"port": "5432", "ssl": True, "user": "true"})
+    assert dict(writer.options) == {"port": 5432, "ssl": True, "user": "true"}
+
+
+def test_a_driver_that_is_not_installed_is_named(tmp_path):
+    with refused("database-refused", "the driver nowhere cannot be imported"):
+        writing(tmp_path, Database("nowhere", {}), Row(1, "one")).run()

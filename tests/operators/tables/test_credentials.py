@@ -9,6 +9,7 @@ from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 from dagkit.plan import write_plan
 from dagkit.testing import FakeClock
+from tests.cases import cases
 from tests.engine.cast import Desk, files_in
 from tests.operators.tables.lakes import DeltaLake, IcebergLake, rows_written
 from tests.operators.ways import refused
@@ -37,14 +38,11 @@ DATABASE = {"type": "sql", "uri": "sqlite:////nowhere/catalog.db?sig=hunter3%2Fp
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Query string argument")  # SQLite takes no credentials in a URL
-@pytest.mark.parametrize(
-    ("kind", "properties", "code"),
-    [
-        (DeltaLake, {"uri": "s3://bucket/table", "storage_options": IN_S3}, "system-unavailable"),
-        (IcebergLake, {"catalog": SERVICE}, "system-unavailable"),
-        (IcebergLake, {"catalog": DATABASE}, "database-refused"),
-    ],
-    ids=["delta", "iceberg in a service", "iceberg in a database"],
+@cases(
+    "kind, properties, code",
+    ("delta", DeltaLake, {"uri": "s3://bucket/table", "storage_options": IN_S3}, "system-unavailable"),
+    ("iceberg in a service", IcebergLake, {"catalog": SERVICE}, "system-unavailable"),
+    ("iceberg in a database", IcebergLake, {"catalog": DATABASE}, "database-refused"),
 )
 def test_a_system_that_is_away_is_reported_and_its_credentials_are_shown_nowhere(
     tmp_path, *, kind, properties, code, caplog

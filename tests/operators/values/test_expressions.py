@@ -4,6 +4,7 @@ import copy
 import operator as op
 import pickle
 import re
+from dataclasses import dataclass
 from itertools import compress
 
 import pyarrow as pa
@@ -11,9 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Arrowed, Constant, Lines, Listed
+from dagkit import Arrowed, Batch, Constant, Lines, Listed
+from dagkit.engine.program.program import Keying
 from dagkit.plan.portable import portable
-from dagkit_operators import Expression, Filter, value
+from dagkit.schema.routing import routing_code
+from dagkit_operators import Expression, Filter, Record, value
+from dagkit_operators.values.keys import RoutingKey, key_of, keys_of
+from tests.cases import cases
 from tests.operators.ways import lines
 
 ALPHABET = [b"a", b"A", b".", b"|", b"\r", b"\xc3\xa4", b"\xc3", b"\xa4", b"\xff", b"\xe2\x82\xac", b"\xce\xa3", b" "]
@@ -173,14 +178,11 @@ def test_what_is_no_expression_is_refused_with_what_to_write(make, error, words)
         make()
 
 
-@pytest.mark.parametrize(
-    ("claim", "item", "words"),
-    [
-        (value == b"END", "END", r"'END' == b'END': texts and bytes are never equal; ask for 'END'"),
-        (value.strip() != b"\xff", " a", r"never equal; ask for '\ufffd'"),
-        (value == "END", b"END", r"b'END' == 'END': texts and bytes are never equal; ask for b'END'"),
-    ],
-    ids=["a text and bytes", "what was made of a text", "bytes and a text"],
+@cases(
+    "claim, item, words",
+    ("a text and bytes", value == b"END", "END", r"'END' == b'END': texts and bytes are never equal; ask for 'END'"),
+    ("what was made of a text", value.strip() != b"\xff", " a", r"never equal; ask for '\ufffd'"),
+    ("bytes and a text", value == "END", b"END", r"b'END' == 'END': texts and bytes are never equal; ask for b'END'"),
 )
 def test_texts_and_bytes_are_not_compared(claim, item, words):
     of_lines = [lines(item)] * isinstance(item, str)
@@ -235,16 +237,13 @@ def test_a_pattern_is_matched_in_linear_time():
     assert not value.matches("(a+)+b")("a" * 300)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "item", "is_matched"),
-    [
-        (b"\xff.", b"\xff\xe4", True),
-        (re.compile(b"A.", re.IGNORECASE), b"ab", True),
-        (".b", "\udcffb", True),
-        (r"\w", "ä", False),
-        (r"\pL", "ä", True),
-    ],
-    ids=["bytes", "bytes of a compiled pattern", "a byte that is no text", "classes are ASCII", "any letter"],
+@cases(
+    "pattern, item, is_matched",
+    ("bytes", b"\xff.", b"\xff\xe4", True),
+    ("bytes of a compiled pattern", re.compile(b"A.", re.IGNORECASE), b"ab", True),
+    ("a byte that is no text", ".b", "\udcffb", True),
+    ("classes are ASCII", r"\w", "ä", False),
+    ("any letter", r"\pL", "ä", True),
 )
 def test_what_a_pattern_matches(pattern, item, is_matched):
     assert value.matches(pattern)(item) is is_matched
@@ -262,3 +261,37 @@ def test_what_a_pattern_matches(pattern, item, is_matched):
 def test_a_pattern_that_cannot_be_matched_is_refused(make, error, words):
     with pytest.raises(error, match=re.escape(words)):
         make()
+
+
+@dataclass(frozen=True)
+class Order:
+    number: int
+    text: str
+
+
+ORDERS = [Order(number, text) for number, text in [(1, "a"), (2, "b"), (1, "c")]]
+DICTS = [vars(order) for order in ORDERS]
+KEYS = ["number", lambda one: one["number"] if isinstance(one, dict) else one.number, value.field("number")]
+WAYS = {
+    "objects": Batch.of(ORDERS),
+    "mappings": Batch.of(DICTS),
+    "records": Batch.of([Record(0, order) for order in ORDERS]),
+    "records of mappings": Batch.of([Record(0, each) for each in DICTS]),
+    "columns": Batch({"number": Listed([1, 2, 1]), "text": Listed(["a", "b", "c"])}, Order),
+    "columns of records": Batch({"block_id": Constant(0, 3), "value": Listed(ORDERS)}, Record),
+}
+
+
+@pytest.mark.parametrize("key", KEYS, ids=["a text", "a function", "an expression"])
+@pytest.mark.parametrize("batch", WAYS.values(), ids=WAYS)
+def test_every_kind_of_key_sees_the_same(key, batch):
+    assert list(keys_of(key, batch)) == [key_of(key, item) for item in batch.items()] == [1, 2, 1]
+    keying = Keying(None, RoutingKey(key))
+    codes = [routing_code(number) for number in (1, 2, 1)]
+    assert [keying.code(item) for item in batch.items()] == codes
+    assert keying.codes(batch).tolist() == [code & 0xFFFFFFFF for code in codes]
+
+
+def test_a_field_of_the_record_itself_is_no_key():
+    with pytest.raises(AttributeError, match="'Order' object has no attribute 'block_id'"):
+        key_of("block_id", Record(7, ORDERS[0]))

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagkit import Batch, Block, Config, Dag
+from dagkit import Batch, Block
 from dagkit.api.running import Until
 from dagkit.engine.program.points import Point
 from dagkit.testing import Alone, CrashAfter, FakeClock
 from dagkit_operators import CsvPartWriter, CsvReader, FileSplitterInput, Items, LineReader, Map, Record
-from tests.engine.cast import Desk
+from tests.engine.cast import Desk, chain
 from tests.examples import examples
-from tests.old_files import aged
+from tests.old_files import old_file
 
 
 @dataclass(frozen=True)
@@ -95,15 +95,6 @@ def test_each_file_has_a_header_and_counts_only_records():
     assert at_work.files["files"].finished == {"0.0.gz"}
 
 
-def test_a_file_that_continues_after_a_restart_has_one_header():
-    at_work = writer(record_type=Fruit)
-    for name in "ab":
-        with at_work.window():
-            at_work.send(Fruit(name, 1))
-        at_work = at_work.restarted()
-    assert at_work.written() == {"0.0": b"name,count\na,1\nb,1\n"}
-
-
 def test_records_with_other_columns_begin_a_file():
     at_work = writer()
     with at_work.window():
@@ -148,11 +139,8 @@ def fruit(number: int) -> Fruit:
 
 @pytest.mark.slow
 def test_a_launch_that_crashes_writes_each_record_once_and_takes_the_type_of_the_stream(tmp_path):
-    def draw(dag: Dag, conf: Config) -> None:
-        numbers = dag.add_operator("numbers", Items[int](items=tuple(range(40))))
-        write = CsvPartWriter(file_path="out", max_count=7)
-        numbers >> dag.add_operator("fruits", Map(fruit)) >> dag.add_operator("write", write)
-
+    write = CsvPartWriter(file_path="out", max_count=7)
+    draw = chain(numbers=Items[int](items=tuple(range(40))), fruits=Map(fruit), write=write)
     desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
     desk.crash(CrashAfter(Point.STAGED, 1), CrashAfter(Point.APPENDED, 1), CrashAfter(Point.HALF_FINISHED, 1))
     desk.run()
@@ -162,17 +150,11 @@ def test_a_launch_that_crashes_writes_each_record_once_and_takes_the_type_of_the
 
 
 def test_a_file_begins_with_its_header_whichever_blocks_its_records_come_from(tmp_path):
-    def draw(dag: Dag, conf: Config) -> None:
-        scanner = {"files": [str(tmp_path / "a"), str(tmp_path / "b")]}
-        blocks = dag.add_operator("blocks", FileSplitterInput(scanner=scanner, block_size=2, blocks_threshold=1))
-        lines, fruits = dag.add_operator("lines", LineReader()), dag.add_operator("fruits", Map(Fruit))
-        write = CsvPartWriter(file_path="out", record_type=Fruit, max_count=2)
-        blocks.blocks_metadata_output >> lines.blocks_metadata_input
-        lines.messages >> fruits >> dag.add_operator("write", write)
-
+    blocks = FileSplitterInput([tmp_path / "a", tmp_path / "b"], block_size=2, blocks_threshold=1)
+    write = CsvPartWriter(file_path="out", record_type=Fruit, max_count=2)
+    draw = chain(blocks=blocks, lines=LineReader(), fruits=Map(Fruit), write=write)
     for name, lines in (("a", "1\n2\n3\n"), ("b", "4\n")):
-        (tmp_path / name).write_text(lines)
-        aged(tmp_path / name)
+        old_file(tmp_path / name, lines)
     desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
     desk.run()
     assert [*desk.outputs().values()] == [b"name,count\n1,\n2,\n", b"name,count\n3,\n4,\n"]

@@ -3,7 +3,7 @@
 import datetime as dt
 import io
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.dataset as pa_dataset
@@ -18,19 +18,27 @@ from dagkit.engine.program.points import Point
 from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone, CrashAfter, FakeClock
 from dagkit_operators import (
+    AvroReader,
+    CsvReader,
+    DeltaWriter,
     FileSplitterInput,
+    Filter,
     FinishedPart,
     Items,
+    JsonLinesReader,
     LineReader,
     Map,
     ParquetPartWriter,
     ParquetReader,
+    PartWriter,
     Record,
+    SumByKey,
 )
 from dagkit_operators.writing import parquet_part_writer
-from tests.engine.cast import Desk
-from tests.old_files import aged
-from tests.operators.ways import after_windows, chain
+from dagkit_operators.writing.content import may_be_text
+from tests.engine.cast import Desk, chain
+from tests.old_files import aged, old_file
+from tests.operators.ways import after_windows
 
 
 @dataclass(frozen=True)
@@ -194,16 +202,9 @@ def named(text: str) -> Fruit:
 
 
 def test_a_line_that_is_not_utf8_is_reported_with_its_file_byte_column_and_remedy(tmp_path):
-    def draw(dag, conf):
-        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}))
-        read = dag.add_operator("read", LineReader())
-        find.blocks_metadata_output >> read
-        fruits = read.messages >> dag.add_operator("fruits", Map(named))
-        fruits >> dag.add_operator("write", ParquetPartWriter(file_path=str(tmp_path / "out")))
-
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/names.txt").write_bytes("pear\npêche\n".encode("latin-1"))
-    aged(tmp_path / "in/names.txt")
+    finders = {"find": FileSplitterInput(tmp_path / "in"), "read": LineReader()}
+    draw = chain(**finders, fruits=Map(named), write=ParquetPartWriter(tmp_path / "out"))
+    old_file(tmp_path / "in/names.txt", "pear\npêche\n".encode("latin-1"))
     with pytest.raises(OperatorFailed) as raised:
         Desk(tmp_path, draw).run()
     failure = raised.value
@@ -251,3 +252,109 @@ def test_records_within_records_are_columns_of_structs():
 def test_a_record_that_contains_its_own_type_is_refused():
     (fault,) = writer(record_type=Chained).faults
     assert "the field next has a type without an Arrow column: " in fault.message
+
+
+@dataclass(frozen=True)
+class Order:
+    number: int
+
+
+@dataclass(frozen=True)
+class Line:
+    number: int
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Odd:
+    thing: object
+
+
+TEXTS = [str, bytes, Any, object, Record[str], Record[bytes], Record[Any], str | None, int | bytes, Map.output.payload]
+OTHERS = [int, tuple[str, int], Order, Record[Order], Record[int], int | float, dict[str, Any]]
+
+
+@pytest.mark.parametrize("payload", TEXTS + OTHERS)
+def test_what_may_be_text_is_accepted(payload):
+    assert may_be_text(payload) == (payload in TEXTS)
+
+
+LETTERS = Items[str](items=("a", "b"))
+
+
+def test_pairs_need_a_format():
+    pairs = {"Items": LETTERS, "Pairs": Map[str, tuple[str, int]](lambda text: (text, 1)), "Sums": SumByKey()}
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(chain(**pairs, Write=PartWriter(file_path="out")))
+    (fault,) = raised.value.diagnostics
+    assert fault.code == "port-type-mismatch"
+    assert fault.problem.endswith("joins Sums.totals (tuple[str, int]) to Write.input, which cannot take that")
+    assert fault.help == "set format to a function that makes text or bytes of an item"
+    compile_application(chain(**pairs, Write=PartWriter(file_path="out", format=str)))
+
+
+def written(writer, *, of=None, on_the_way=()):
+    """The compiled application of a writer of columns behind items of a type."""
+
+    def populate_dag(dag, conf):
+        stream = dag.add_operator("Items", Items[of or int](items=()))
+        for number, operator in enumerate(on_the_way):
+            stream = stream >> dag.add_operator(f"Step {number}", operator)
+        stream >> dag.add_operator("Write", writer)
+
+    return compile_application(populate_dag).graph.by_name["Write"].operator
+
+
+def order(number: int) -> Order:
+    return Order(number)
+
+
+PARQUET = ParquetPartWriter(file_path="out")
+
+
+@pytest.mark.parametrize(
+    ("of", "on_the_way", "writer", "columns"),
+    [
+        (Order, (), PARQUET, Order),
+        (Record[Order], (), PARQUET, Order),
+        (int, (Map(order),), PARQUET, Order),
+        (int, (Map(lambda number: Order(number + 1)),), ParquetPartWriter[Order](file_path="out"), Order),
+        (Order, (), DeltaWriter(uri="orders"), Order),
+        (Order, (), ParquetPartWriter(file_path="out", record_type=Line), Line),
+        *((of, (), PARQUET, None) for of in (pa.Table, pa.RecordBatch, Any)),
+    ],
+    ids=[
+        *("items", "values of records", "what a function returns", "what the author wrote", "rows of a table"),
+        *("what is set", "a table", "batches", "unknown items"),
+    ],
+)
+def test_the_fields_of_the_items_are_the_columns_of_a_writer_without_a_record_type(of, on_the_way, writer, columns):
+    assert written(writer, of=of, on_the_way=on_the_way).record_type is columns
+
+
+@pytest.mark.parametrize("of", [str, dict[str, Any], Record[str]])
+def test_items_without_fields_need_a_record_type(of):
+    with pytest.raises(ApplicationFaults) as raised:
+        written(PARQUET, of=of)
+    (fault,) = raised.value.diagnostics
+    assert fault.code == "port-type-mismatch"
+    assert "has no fields that could be columns: set record_type to a class that has" in fault.help
+
+
+def test_a_field_of_the_stream_without_a_column_is_a_fault_of_the_writer():
+    with pytest.raises(ApplicationFaults, match="the field thing has a type without an Arrow column"):
+        written(PARQUET, of=Odd)
+
+
+def test_a_long_value_in_a_message_ends_in_an_ellipsis():
+    at_work = Alone(ParquetPartWriter(file_path="out"))
+    with pytest.raises(TypeError, match=r"^'x{58}… is no Arrow record batch or table; set record_type"):
+        at_work.send("x" * 100)
+
+
+@pytest.mark.parametrize("reader", [CsvReader, JsonLinesReader, ParquetReader, AvroReader])
+def test_a_reader_of_records_sends_the_type_of_its_context(reader):
+    read = reader(reader_context={"record_type": Order})
+    draw = chain(Find=FileSplitterInput("in"), Read=read, Keep=Filter(bool), Write=ParquetPartWriter("out"))
+    graph = compile_application(draw).graph
+    assert graph.by_name["Write"].operator.record_type is Order

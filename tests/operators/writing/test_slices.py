@@ -27,7 +27,7 @@ from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.slice_writer import CHUNK, Stretch, crc32_of_both, joined_with
 from tests.engine.cast import Desk
-from tests.old_files import aged
+from tests.old_files import old_file
 from tests.operators.ways import files_of_at_most, placed, refused
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - another filesystem than that of the tests
@@ -152,10 +152,8 @@ def copying(home):
 
 def desk_with(home, files, **given):
     """A desk with these files to copy."""
-    (home / "in").mkdir()
     for name, content in files.items():
-        (home / name).write_bytes(content)
-        aged(home / name)
+        old_file(home / name, content)
     return Desk(home, copying(home), **given)
 
 
