@@ -88,7 +88,8 @@ def _worked_in(ended: EndedWindow) -> dict[str, list[tuple[str, FileWork]]]:
     worked: dict[str, list[tuple[str, FileWork]]] = {}
     for report in ended.answer.reports:
         for into, done in report.done.items():
-            for source, work in done.record.files.items():
+            record = done.record
+            for source, work in record.files.items():
                 if work.element_ids:
                     worked.setdefault(source, []).append((into.operator, work))
     return worked
