@@ -33,7 +33,7 @@ from dagkit.engine.program.points import Probe
 from dagkit.engine.record.journal import refuse_another
 from dagkit.engine.record.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.snapshot import RunSnapshot
+from dagkit.engine.record.snapshot import DriverState, Launch, RunSnapshot
 from dagkit.engine.record.status_file import StatusFile, refuse_second, this_process
 from dagkit.engine.run.launch_record import LaunchRecord, claimed, differences
 from dagkit.engine.run.loop import Loop
@@ -179,7 +179,7 @@ def launch_compiled(
 
             def loop_on(backend: Backend, ended: Loop | None) -> Loop:
                 if ended is not None:  # a driver that has taken over may not have appended to the ledger yet
-                    refuse_second(ledger.store, datetime.now(UTC), picture.first.driver.launch)
+                    refuse_second(ledger.store, datetime.now(UTC), picture.launch_id)
                 state = RunState(
                     compilation,
                     backend,
@@ -236,8 +236,8 @@ def _record(state: RunState, compilation: Compilation, version: str, store: Stor
     differing = differences(store, compilation.plan, state.checkpoint.window)
     if differing is not None:
         state.publisher.publish(differing)
-    resumed = state.plan.compilation.plan
-    LaunchRecord.of(compilation, resumed, version, state.clock.now()).write(store)
+    resumed = state.plan.compilation
+    LaunchRecord.of(compilation, resumed.plan, version, state.clock.now()).write(store)
 
 
 def _warn_of_clock(state: RunState) -> None:
@@ -269,7 +269,7 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
     """The picture of a launch before anything has happened."""
     clock = SystemClock()
     now = clock.now()
-    first = RunSnapshot(
+    launch = Launch(
         application=compilation.application,
         application_path=place,
         version=sys.modules["dagkit"].__version__,
@@ -278,8 +278,8 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
         command=command,
         until=until.value,
         since=now,
-        at=now,
     )
+    first = RunSnapshot(launch=launch, status=DriverState(at=now))
     counting = {node.name: counting_metrics(type(node.operator)) for node in compilation.graph.nodes}
     return RunPicture(clock, first, compilation.plan, {name: metrics for name, metrics in counting.items() if metrics})
 

@@ -190,13 +190,15 @@ class Simulation:
 
     def _arrive(self) -> None:
         while self.arrivals and self.arrivals[0].at_millis <= self.now:
-            self.scheduler.queue.add(items_of(self.came.blocks(self.arrivals.popleft())))
+            queue = self.scheduler.queue
+            queue.add(items_of(self.came.blocks(self.arrivals.popleft())))
             self.has_news = True
 
     def _look(self) -> None:
         """Ask the policy when listeners would be asked: before a window, and at intervals while idle."""
         self.has_news = False
-        counts = [*self.scheduler.queue.counts(INTO), *(window.backlog for window in self.in_flight)]
+        queue = self.scheduler.queue
+        counts = [*queue.counts(INTO), *(window.backlog for window in self.in_flight)]
         backlog = self.came.counted(backlog_of(counts, self.cuts))
         cores = self.world.cores_at(self.now)
         available = Cores(cores, max(cores, self.world.most_cores or cores))

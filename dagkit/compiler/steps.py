@@ -62,7 +62,8 @@ class Compilation:
 
     def node(self, operator: str) -> Node | None:
         """The operator of this name in that graph."""
-        return self.graph.by_name.get(operator)
+        graph = self.graph
+        return graph.by_name.get(operator)
 
     @property
     def plan(self) -> Plan:
@@ -156,11 +157,13 @@ class _Run:
 
     @property
     def home(self) -> str | None:
-        return self.resolver.keys.home
+        keys = self.resolver.keys
+        return keys.home
 
     @property
     def secrets(self) -> Mapping[str, bool]:
-        return self.resolver.keys.usage.secrets
+        keys = self.resolver.keys
+        return keys.usage.secrets
 
     @property
     def finished(self) -> bool:

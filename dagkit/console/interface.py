@@ -77,7 +77,7 @@ def request_stop(folder: RunFolder) -> StopRun:
     run = folder.run()
     if run is None or not run.runs:
         raise HTTPException(409, "the application is not running")
-    return StopRun(launch=run.snapshot.driver.launch)
+    return StopRun(launch=run.launch.id)
 
 
 MOST_ROWS = 500

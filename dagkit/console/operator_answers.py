@@ -1,6 +1,7 @@
 """Answers about operators: their figures, what they rejected, their values in effect."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from dagkit.api.operators import REJECTED
 from dagkit.console.tables import Row
@@ -9,37 +10,46 @@ from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.plan.configuration_lines import DEFAULT
 from dagkit.plan.model import Plan, PlannedOperator
 
+_OMITTED: Any = {
+    "reads": True,
+    "rejections": {"rejected_records"},
+    "backlog": {"pending", "underway", "elements_begun"},
+}
+"""The figures that a row of a table does not have as they are."""
+
 
 def operators(snapshot: RunSnapshot) -> Iterator[Row]:
     """The figures of each operator."""
+    left_out = snapshot.metrics.left_out
     for each in snapshot.operators:
-        pending = {one.port: one.positions for one in each.pending}
-        at_work = next((work for work in snapshot.working if work.operator == each.name), None)
-        begun = each.underway[0] if each.underway else None
+        backlog = each.backlog
+        pending = {one.port: one.positions for one in backlog.pending}
+        at_work = next((work for work in snapshot.windows.working if work.operator == each.name), None)
+        begun = backlog.underway[0] if backlog.underway else None
         whole = 0 if begun is None or begun.remaining is None else begun.completed + begun.remaining
-        figures = each.model_dump(
-            mode="json", exclude={"pending", "underway", "rejected_records", "reads", "elements_begun"}
-        )
+        figures = each.model_dump(mode="json", exclude=_OMITTED)
         yield {
             **{name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()},
             "busiest": each is snapshot.busiest,
             "pending": pending,
-            "waiting": sum(pending.values()) if each.pending else None,
-            "rejected": snapshot.left_out.get(each.name, {}).get(REJECTED, 0),
+            "waiting": sum(pending.values()) if pending else None,
+            "rejected": left_out.get(each.name, {}).get(REJECTED, 0),
             "source": at_work.source if at_work is not None else begun.source if begun is not None else None,
             "fraction": at_work.fraction
             if at_work is not None
             else begun.completed / whole
             if begun and whole
             else None,
-            "working_seconds": None if at_work is None else (snapshot.at - at_work.since).total_seconds(),
+            "working_seconds": None if at_work is None else (snapshot.status.at - at_work.since).total_seconds(),
         }
 
 
 def rejected(snapshot: RunSnapshot) -> list[Row]:
     """The last records that operators rejected in the last launch, the newest window first."""
     found = [
-        {"operator": each.name, **one.model_dump()} for each in snapshot.operators for one in each.rejected_records
+        {"operator": each.name, **one.model_dump()}
+        for each in snapshot.operators
+        for one in each.rejections.rejected_records
     ]
     return sorted(found, key=lambda row: -row["window"])
 

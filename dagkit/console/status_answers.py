@@ -10,7 +10,7 @@ from dagkit.console.tables import Row
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.observers.run_health import Remark, remarks
 
-_TABLES = {"format", "operators", "stages", "user_metrics"}
+_TABLES: Any = {"format": True, "operators": True, "stages": True, "metrics": {"user_metrics"}}
 """The parts of a status that grow with the graph: tables have them, a page at a time."""
 
 

@@ -12,7 +12,6 @@ from dagkit.console.status_answers import status_of
 from dagkit.console.tables import ChainRows, Row
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
-from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
 from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, Span
@@ -39,8 +38,9 @@ def table_of_all(folder: RunFolder) -> ChainRows:
 
 def row_of(window: Window, units: Mapping[str, str]) -> Row:
     """A window in one line, given the unit of the positions of each operator."""
-    checkpoint, rows = window.checkpoint, window.checkpoint.rows.operators.values()
-    waiting, works = _pending(checkpoint), checkpoint.work.inputs or ()
+    checkpoint, works = window.checkpoint, window.work
+    counts, waiting = checkpoint.rows, [span for work in works for span in work.pending]
+    rows = counts.operators.values()
     in_units = [(units.get(Address(work.input).operator, BYTE), work) for work in works]
     read = [(unit, _read_in(work)) for unit, work in in_units if unit != NOT_READ]
     return {
@@ -71,10 +71,10 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
         if chain is None or found is None:
             return None
         written = rows_of(chain.data(found.record) or b"")
-    checkpoint = found.checkpoint
+    checkpoint, block = found.checkpoint, found.record.block
     return row_of(found, folder.units()) | {
         "hash": found.record.hash,
-        "previous_hash": found.record.block.prev_block_hash,
+        "previous_hash": block.prev_block_hash,
         "inputs": [
             {"input": work.input}
             | {
@@ -109,6 +109,7 @@ def window_of(chain: Chain, window_id: int) -> Window | None:
 
 def items_of(window: Window) -> list[Row]:
     """The items of each operator in one window."""
+    counts = window.checkpoint.rows
     return [
         {
             "window": window.checkpoint.window,
@@ -120,7 +121,7 @@ def items_of(window: Window) -> list[Row]:
             "left_out": {metric: count for metric, count in counted.left_out.items() if metric != DROPPED},
             "adds_up": None if counted.rule is None else counted.adds_up,
         }
-        for name, counted in window.checkpoint.rows.operators.items()
+        for name, counted in counts.operators.items()
     ]
 
 
@@ -207,22 +208,19 @@ class Series:
 
 
 def _point(window: Window, units: Mapping[str, str]) -> Row:
-    row, launched = row_of(window, units), window.checkpoint.launched
+    row, checkpoint = row_of(window, units), window.checkpoint
+    launched = checkpoint.launched
     return {
         "at": window.committed.timestamp(),
         "launched": None if launched is None else launched.timestamp(),
         **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items", "rejected")},
-        "partitions": {name: len(given.keys) for name, given in window.checkpoint.partitions.items()},
+        "partitions": {name: len(given.keys) for name, given in checkpoint.partitions.items()},
     }
 
 
 def _read_in(work: InputWork) -> int:
     """How many positions of an input a window read."""
     return (0 if work.folded is None else work.folded.positions) + _positions(work.consumed)
-
-
-def _pending(checkpoint: Checkpoint) -> list[Span]:
-    return [span for work in checkpoint.work.inputs or () for span in work.pending]
 
 
 def _positions(spans: Iterable[Span]) -> int:
@@ -232,14 +230,15 @@ def _positions(spans: Iterable[Span]) -> int:
 def blocks_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[Row]]]:
     """The blocks of a chain, each in one line."""
     for record in chain.records(first, last):
-        event = record.block.as_json()["event"]
+        block = record.block
+        event = block.as_json()["event"]
         data, checkpoint = event.get("newData"), event.get("newCheckpoint")
         interval = None if data is None else data["offsetInterval"]
         row = {
             "block": record.seq,
             "hash": record.hash,
-            "previous_hash": record.block.prev_block_hash,
-            "written": record.block.system_time.isoformat(),
+            "previous_hash": block.prev_block_hash,
+            "written": block.system_time.isoformat(),
             "event": event["kind"],
             "records": None if interval is None else interval["end"] - interval["start"] + 1,
             "state": None if checkpoint is None else checkpoint["size"],
@@ -256,7 +255,7 @@ def overview(folder: RunFolder, *, allows_control: bool) -> Row:
     name = "" if chain is None else chain.name
     launch: Row = {"application": name, "launched": None, "version": None}
     if run is not None:
-        seen = run.snapshot
+        seen = run.launch
         launch = {"application": seen.application, "launched": seen.since.isoformat(), "version": seen.version}
     elif known is not None:
         launch = {"application": known.plan.application, "launched": known.at.isoformat(), "version": known.version}

@@ -59,7 +59,8 @@ class FoundElements:
     @property
     def count(self) -> int:
         """How many elements were found, by this process or an earlier one."""
-        last = self._chain.standing.offset
+        standing = self._chain.standing
+        last = standing.offset
         return 0 if last is None else last + 1
 
     def look(self, *, for_everything: bool = False) -> None:
@@ -68,14 +69,14 @@ class FoundElements:
         Unless it is `for_everything`, a look that takes long ends early, and the next one continues. One for everything
         also waits for what becomes ready without a change, such as files that were just written.
         """
-        began = time.monotonic()
+        began, operator = time.monotonic(), self._input.operator
         while for_everything or time.monotonic() - began < _LONGEST_LOOK_SECONDS:
             self._woken.clear()
             if self._input.is_busy:
                 self._woken.wait()
             elif not self._input.due(self._now()):
                 next_look = self._input.next_look
-                if next_look is None or not (for_everything and self._input.operator.holds_launch):
+                if next_look is None or not (for_everything and operator.holds_launch):
                     return
                 self._woken.wait(max(0.0, (next_look - self._now()).total_seconds()))
             else:
@@ -122,7 +123,8 @@ class FoundElements:
 
     def _block_of(self, offset: int) -> int:
         """The number of the first block whose elements reach an offset."""
-        low, high = 0, self._chain.head.seq
+        head = self._chain.head
+        low, high = 0, head.seq
         while low < high:
             middle = (low + high) // 2
             if self._reached(middle) < offset:

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from dagkit.api.stats import OperatorStats
 from dagkit.conf.grammar.names import snake
 from dagkit.engine.program.operator_output import present
-from dagkit.engine.record.run_events import Failed, Measured, Reshaped, Resumed, RunEvent
+from dagkit.engine.record.run_events import Committed, Failed, Measured, Reshaped, Resumed, RunEvent
 
 Write = Callable[[str], None]
 
@@ -111,6 +111,9 @@ def _fields(event: RunEvent) -> dict[str, Any]:
     if isinstance(event, Reshaped):
         return {"window": event.window_id, **event.fact.model_dump(mode="json")}
     fields = {name: _shown(held) for name, held in asdict(event).items()}
+    if isinstance(event, Committed):  # a line has the sums, so it does not grow with the graph
+        del fields["queues"]
+        fields |= {"waiting": event.waiting, "waiting_positions": event.waiting_positions, "pending": event.pending}
     fields.pop("application", None)
     return {"window": fields.pop("window_id"), **fields} if "window_id" in fields else fields
 

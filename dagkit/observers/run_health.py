@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from dagkit.api.operators import DROPPED, REJECTED
-from dagkit.engine.record.snapshot import InputActivity, OperatorFigures, RunSnapshot
+from dagkit.engine.record.snapshot import InputActivity, OperatorFigures, Rejections, RunSnapshot
 from dagkit.errors import printable
 from dagkit.ground.amounts import in_time, in_units
 
@@ -37,15 +37,15 @@ class Remark:
 
 def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
     """What the figures of a run show: a backlog that grows, silent inputs, records that are missing in the output."""
-    if runs and now.state != "starting":
+    if runs and now.status.state != "starting":
         yield from _speed(now)
-        yield from (_silence(each, now) for each in now.inputs if _silent_seconds(each, now) >= _LONG_SECONDS)
-    figures = {each.name: each for each in now.operators}
-    for name, counts in now.left_out.items():
+        yield from (_silence(each, now) for each in now.expected.inputs if _silent_seconds(each, now) >= _LONG_SECONDS)
+    rejections, metrics = {each.name: each.rejections for each in now.operators}, now.metrics
+    for name, counts in metrics.left_out.items():
         unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
-        more = (_lately if runs else _last)(figures.get(name)) if REJECTED in counts else {}
+        more = (_lately if runs else _last)(rejections.get(name)) if REJECTED in counts else {}
         yield Remark(f"{printable(name)}: {', '.join(unsent)}", **more, view="work" if REJECTED in counts else "")
-    for name, counts in now.read_again.items():
+    for name, counts in metrics.read_again.items():
         again = (f"{count:,} read again as a whole ({metric})" for metric, count in counts.items())
         yield Remark(f"{printable(name)}: {', '.join(again)}")
 
@@ -53,25 +53,27 @@ def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
 def _speed(now: RunSnapshot) -> Iterator[Remark]:
     """Whether the backlog grows, and the operator that takes most of the time while work waits."""
     most = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"
-    if now.grows_since is not None and (now.eta_seconds or 0.0) >= _LONG_SECONDS:
-        waits = f"{in_units(now.to_do)} wait, about {in_time(now.eta_seconds or 0.0)} of work"
+    backlog, seconds = now.backlog, now.backlog.eta_seconds or 0.0
+    if backlog.grows_since is not None and seconds >= _LONG_SECONDS:
+        waits = f"{in_units(now.to_do)} wait, about {in_time(seconds)} of work"
         details = f"{waits}, and more each time{f'; {most}' if most else ''}"
-        yield Remark("falling behind", now.grows_since, details, view="graph")
+        yield Remark("falling behind", backlog.grows_since, details, view="graph")
     elif most:
         yield Remark(most, warns=False, view="graph")
 
 
 def busiest(operator: OperatorFigures) -> str:
     """How busy an operator is: `Parse 41%, partition 3 for 1.8 times the mean`."""
-    skewed = operator.skew is not None and operator.skew > 1 + _SPREAD
-    leads = f", partition {operator.by_partition[0].partition} for {operator.skew:.1f} times the mean" if skewed else ""
-    return f"{printable(operator.name)} {operator.busy:.0%}{leads}"
+    rates = operator.rates
+    skewed = rates.skew is not None and rates.skew > 1 + _SPREAD
+    leads = f", partition {rates.by_partition[0].partition} for {rates.skew:.1f} times the mean" if skewed else ""
+    return f"{printable(operator.name)} {rates.busy:.0%}{leads}"
 
 
 def _silent_seconds(activity: InputActivity, now: RunSnapshot) -> float:
     """For how long an input has had nothing. While a window runs, inputs need not look, so its time does not count."""
-    until = min((window.since for window in now.in_flight), default=now.at)
-    return (until - (activity.at or now.since)).total_seconds()
+    until = min((window.since for window in now.windows.in_flight), default=now.status.at)
+    return (until - (activity.at or now.launch.since)).total_seconds()
 
 
 def _silence(activity: InputActivity, now: RunSnapshot) -> Remark:
@@ -81,23 +83,23 @@ def _silence(activity: InputActivity, now: RunSnapshot) -> Remark:
         activity.longest_pause_seconds,
     )
     if activity.at is None:
-        return Remark(f"nothing from {name} in this launch, for {in_time(seconds)}", now.since, warns=False)
+        return Remark(f"nothing from {name} in this launch, for {in_time(seconds)}", now.launch.since, warns=False)
     usual = f"the longest pause before was {in_time(longest)}" if longest else ""
     unusual = bool(longest) and seconds > _UNUSUAL * longest
     return Remark(f"nothing new from {name} for {in_time(seconds)}", activity.at, usual, warns=unusual)
 
 
-def _last(figures: OperatorFigures | None) -> dict[str, Any]:
+def _last(rejections: Rejections | None) -> dict[str, Any]:
     """The record that an operator rejected last, with the reason: all of them may have the same one."""
-    if figures is None or not figures.rejected_records:
+    if rejections is None or not rejections.rejected_records:
         return {}
-    last = figures.rejected_records[-1]
+    last = rejections.rejected_records[-1]
     return {"details": f"last: {f'{last.place}: ' if last.place else ''}{last.record}"}
 
 
-def _lately(figures: OperatorFigures | None) -> dict[str, Any]:
+def _lately(rejections: Rejections | None) -> dict[str, Any]:
     """Since when an operator rejects records, and how many of the last ones."""
-    if figures is None:
+    if rejections is None:
         return {}
-    share = f"{figures.rejected_share:.0%}" if figures.rejected_share else "none"
-    return {"since": figures.rejects_since, "details": f"{share} of the last records are rejected"}
+    share = f"{rejections.rejected_share:.0%}" if rejections.rejected_share else "none"
+    return {"since": rejections.rejects_since, "details": f"{share} of the last records are rejected"}

@@ -11,7 +11,7 @@ from typing import Any
 from dagkit.api.stats import by_unit
 from dagkit.engine.record.run_events import Ended, Failed, RunEvent, SlotAtWork
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.snapshot import OperatorFigures, RunError, RunSnapshot
+from dagkit.engine.record.snapshot import Backlog, OperatorFigures, RunError, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned, counted, in_time, in_units, what_was_written
@@ -33,10 +33,11 @@ def picture(seen: SeenRun, *, partitions: bool = False) -> str:
 
 def own_picture(now: RunSnapshot) -> str:
     """The same for the terminal or notebook that launched it: without its process; at the start, only the step."""
-    if now.state == "starting":
-        ago = in_time((now.at - now.since).total_seconds())
-        return f"{now.application}: {now.step or now.state}, launched {ago} ago"
-    return _figures(SeenRun(now, "here", now.at))
+    status, launch = now.status, now.launch
+    if status.state == "starting":
+        ago = in_time((status.at - launch.since).total_seconds())
+        return f"{launch.application}: {status.step or status.state}, launched {ago} ago"
+    return _figures(SeenRun(now, "here", status.at))
 
 
 def _figures(seen: SeenRun) -> str:
@@ -48,25 +49,26 @@ def _partitions(now: RunSnapshot) -> str:
     rows = [
         (printable(each.name), str(share.partition), f"{share.busy:.0%}", f"{share.taken:.0%}")
         for each in now.operators
-        for share in each.by_partition
+        for share in each.rates.by_partition
     ]
     header = ("operator", "partition", "of its busy time", "of what it received or read")
     return aligned([header, *rows], to_right=True) if rows else ""
 
 
 def _restarted(now: RunSnapshot) -> str:
-    at = f"{now.at.astimezone():%Y-%m-%d %H:%M:%S}"
+    launch, status = now.launch, now.status
     return (
-        f"{now.application}: restarted {at}, and not launched since; the next launch resumes after window {now.window}"
+        f"{launch.application}: restarted {status.at.astimezone():%Y-%m-%d %H:%M:%S}, and not launched since; "
+        f"the next launch resumes after window {now.windows.window}"
     )
 
 
 def _headline(seen: SeenRun) -> str:
     """What runs where, and since when."""
-    now, driver = seen.snapshot, seen.snapshot.driver
+    launch, driver = seen.launch, seen.launch.driver
     return (
-        f"{now.application}: {seen.step}; process {driver.pid} of {driver.user} on {driver.host}, {now.master}, "
-        f"launched {now.since.astimezone():%Y-%m-%d %H:%M:%S}"
+        f"{launch.application}: {seen.step}; process {driver.pid} of {driver.user} on {driver.host}, {launch.master}, "
+        f"launched {launch.since.astimezone():%Y-%m-%d %H:%M:%S}"
     )
 
 
@@ -77,21 +79,21 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     yield f"this launch: {figures_of(now)}"
     if seen.runs and now.to_do:
         yield f"reading: {reading(now)}"
-    elif now.pending_elements:
-        yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}"
-    if seen.runs or now.is_over:
-        yield from (f"waiting: {printable(sentence)}" for sentence in now.waits_for)
+    elif now.backlog.pending_elements:
+        yield f"pending: {counted(now.backlog.pending_elements, 'element')}, {in_units(now.pending)}"
+    if seen.runs or now.status.is_over:
+        yield from (f"waiting: {printable(sentence)}" for sentence in now.expected.waits_for)
     yield from _work(seen)
     yield from map(str, remarks(now, runs=seen.runs))
     if seen.presence in ("gone", "silent"):
         yield from _departure(seen)
-    if now.visible_at is not None and seen.runs:
-        yield visibility(now.visible_at, seen.at)
+    if now.expected.visible_at is not None and seen.runs:
+        yield visibility(now.expected.visible_at, seen.at)
     if now.error is not None:
         yield _last_error(now.error)
         yield from (f"help: {printable(line)}" for line in now.error.help.splitlines()[:1])
-    if now.command and seen.state in ("failed", "killed"):
-        yield f"to launch it again: {printable(now.command)}"
+    if seen.launch.command and seen.state in ("failed", "killed"):
+        yield f"to launch it again: {printable(seen.launch.command)}"
 
 
 def _last_error(error: RunError) -> str:
@@ -108,30 +110,30 @@ def _work(seen: SeenRun) -> Iterator[str]:
     """What slots process, or did not finish."""
     now = seen.snapshot
     if seen.runs:
-        yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
-    for operator in () if seen.runs and now.working else now.operators:
-        for work in operator.underway[:_MOST_NAMED]:
+        yield from (f"at work: {text}" for text in slots_at_work(now.windows.working, seen.at))
+    for operator in () if seen.runs and now.windows.working else now.operators:
+        for work in operator.backlog.underway[:_MOST_NAMED]:
             share = "" if work.fraction is None else f" {work.fraction:.0%}"
             yield f"under way: {operator.name} {printable(work.source)}{share}"
 
 
 def reading(now: RunSnapshot) -> str:
     """How far a launch has come: `212.4 MB of 495.0 MB (43%), 9.3 MB/s, about 20 s left (16 s to 25 s)`."""
-    done = by_unit((*now.read.items(), *now.done.items()))
+    done = now.done
     whole = by_unit((*now.read.items(), *now.to_do.items()))
     share = sum(done.values()) / sum(whole.values())
-    rate = now.positions_per_second
+    rate = now.backlog.positions_per_second
     speed = f", {in_units(dict.fromkeys(whole, rate))}/s" if rate and len(whole) == 1 else ""
-    return f"{in_units(done)} of {in_units(whole)} ({share:.0%}){speed}{time_left(now)}"
+    return f"{in_units(done)} of {in_units(whole)} ({share:.0%}){speed}{time_left(now.backlog)}"
 
 
-def time_left(now: RunSnapshot) -> str:
+def time_left(backlog: Backlog) -> str:
     """How long all pending work takes: `, about 20 s left (16 s to 25 s)`; empty if that is unknown."""
-    if now.eta_seconds is None or now.eta_least_seconds is None or now.eta_most_seconds is None:
+    seconds, least, most = backlog.eta_seconds, backlog.eta_least_seconds, backlog.eta_most_seconds
+    if seconds is None or least is None or most is None:
         return ""
-    least, most = now.eta_least_seconds, now.eta_most_seconds
-    spread = f" ({in_time(least)} to {in_time(most)})" if most - least > max(1.0, _SPREAD * now.eta_seconds) else ""
-    return f", about {in_time(now.eta_seconds)} left{spread}"
+    spread = f" ({in_time(least)} to {in_time(most)})" if most - least > max(1.0, _SPREAD * seconds) else ""
+    return f", about {in_time(seconds)} left{spread}"
 
 
 def slots_at_work(working: Sequence[SlotAtWork], at: datetime) -> Iterator[str]:
@@ -149,13 +151,13 @@ def _at_work(work: SlotAtWork, at: datetime) -> str:
 
 def _departure(seen: SeenRun) -> Iterator[str]:
     """Since when a driver that did not write its end is gone, and what to do."""
-    now, driver = seen.snapshot, seen.snapshot.driver
+    launch, driver = seen.launch, seen.launch.driver
     after = f"resumes after window {seen.window}" if seen.window else "begins again"
     ago = in_time((seen.at - seen.last_sign).total_seconds())
     yield f"not running: its last sign of life is of {seen.last_sign.astimezone():%Y-%m-%d %H:%M:%S}, {ago} ago"
     if seen.presence == "gone":
         yield f"its process ended without stopping; the next launch {after}, and no record is lost"
-        yield f"help: launch it again; `dagkit logs {shlex.quote(now.application_path)}` prints what it logged last"
+        yield f"help: launch it again; `dagkit logs {shlex.quote(launch.application_path)}` prints what it logged last"
     else:
         yield f"process {driver.pid} may be cut off from the folder, and still run on {driver.host}"
         yield f"help: end it there if it runs, and launch again: the next launch {after}, and no record is lost"
@@ -182,26 +184,27 @@ def incomplete_files(count: int, once: str) -> str:
 def figures_of(now: RunSnapshot) -> str:
     """What a launch has done so far, in a part of a sentence."""
     totals = now.totals
-    if now.state == "stopped" and not totals.windows:
-        known = "no input found" if not now.waits_for else "no input read"
-        return f"no new input since window {now.window}" if now.window else known
+    if now.status.state == "stopped" and not totals.windows:
+        known = "no input found" if not now.expected.waits_for else "no input read"
+        return f"no new input since window {now.windows.window}" if now.windows.window else known
     rate = f", {in_units(now.read_per_second)}/s" if now.read_per_second else ""
     written = what_was_written(totals.written, totals.files)
     return f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, {written}"
 
 
 def _windows(seen: SeenRun) -> str:
-    now = seen.snapshot
-    if seen.last is not None and seen.last.window > now.window:
+    windows = seen.snapshot.windows
+    if seen.last is not None and seen.last.window > windows.window:
         done = f"window {seen.window} committed {in_time((seen.at - seen.last.committed).total_seconds())} ago"
-    elif now.committed_at is None:
-        done = f"resumed after window {now.resumed_after}" if now.resumed_after else "no window is committed yet"
+    elif windows.committed_at is None:
+        after = windows.resumed_after
+        done = f"resumed after window {after}" if after else "no window is committed yet"
     else:
-        ago = in_time((seen.at - now.committed_at).total_seconds())
-        done = f"window {now.window} committed {ago} ago (block {now.block} of the ledger)"
+        ago = in_time((seen.at - windows.committed_at).total_seconds())
+        done = f"window {windows.window} committed {ago} ago (block {windows.block} of the ledger)"
     running = [
         f"window {window.window} runs for {in_time((seen.at - window.since).total_seconds())}"
-        for window in now.in_flight
+        for window in windows.in_flight
         if seen.runs
     ]
     return "; ".join([done, *running])
@@ -209,18 +212,18 @@ def _windows(seen: SeenRun) -> str:
 
 def _row(operator: OperatorFigures) -> tuple[str, ...]:
     wanted = "" if operator.wanted == operator.partitions else f" → {operator.wanted}"
-    pending = sum(each.elements for each in operator.pending)
+    rates, backlog = operator.rates, operator.backlog
     return (
         printable(operator.name),
         f"{operator.partitions}{wanted}",
-        _rate(operator.received_per_second),
-        _rate(operator.sent_per_second),
-        in_units({operator.unit: operator.positions_per_second}) if operator.positions else "-",
+        _rate(rates.received_per_second),
+        _rate(rates.sent_per_second),
+        in_units({operator.unit: rates.positions_per_second}) if operator.positions else "-",
         str(operator.received),
         str(operator.sent),
-        str(pending) if operator.pending else "-",
-        f"{operator.busy:.0%}",
-        "-" if operator.skew is None else f"{operator.skew:.1f} ({operator.by_partition[0].partition})",
+        str(backlog.elements) if backlog.pending else "-",
+        f"{rates.busy:.0%}",
+        "-" if rates.skew is None else f"{rates.skew:.1f} ({rates.by_partition[0].partition})",
     )
 
 

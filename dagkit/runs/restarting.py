@@ -20,7 +20,7 @@ from dagkit.engine.files.regions import is_region_path
 from dagkit.engine.files.staging import Part, by_file
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import Window, application_chain, history, newest_checkpoint
-from dagkit.engine.record.snapshot import RunSnapshot, bytes_of
+from dagkit.engine.record.snapshot import DriverState, Launch, RunSnapshot, Windows, bytes_of
 from dagkit.engine.record.status_file import STATUS, refuse_second, this_process
 from dagkit.engine.record.written_file import PiecePlace, place_of
 from dagkit.engine.run.launch_record import LAUNCHED, kept_place
@@ -156,7 +156,7 @@ class Restart:
 
     def _status(self, now: datetime) -> RunSnapshot:
         """What `dagkit status` shows until the next launch."""
-        return RunSnapshot(
+        launch = Launch(
             application=self.application,
             application_path=self.place,
             version=sys.modules["dagkit"].__version__,
@@ -164,12 +164,9 @@ class Restart:
             master="",
             until="",
             since=now,
-            at=now,
-            state="restarted",
-            resumed_after=self.window,
-            window=self.window,
-            block=self.block,
         )
+        windows = Windows(resumed_after=self.window, window=self.window, block=self.block)
+        return RunSnapshot(launch=launch, status=DriverState(at=now, state="restarted"), windows=windows)
 
 
 def _from(ledger: Ledger, window: int) -> Iterator[Window]:

@@ -98,7 +98,8 @@ class RunAgain:
 
     def take(self, partition: OnePartition, wire: Wire, placed: Sequence[Placed]) -> None:
         """Deliver items to a partition."""
-        keying = keying_of(self.fused.graph.by_name[partition.name], wire.sink.port)
+        graph = self.fused.graph
+        keying = keying_of(graph.by_name[partition.name], wire.sink.port)
         partition.take(wire.sink.port, placed, keying)
 
     def process(self, partition: OnePartition, window: int, work: WorkItem) -> None:
@@ -127,11 +128,12 @@ class WindowAgain:
 
     def taken(self, name: str) -> Iterator[WorkItem]:
         """The work of a splittable operator of which the window may have consumed a part, as it was found."""
-        elements = self._operators.elements(name)
-        yield from work_in_roots(self._ledger, self._operators.program, elements)
-        above = [wire for wire in self._operators.into(name) if wire.source.node not in self._operators.program.sources]
+        operators, before = self._operators, self._past.before
+        elements, program = operators.elements(name), operators.program
+        yield from work_in_roots(self._ledger, program, elements)
+        above = [wire for wire in operators.into(name) if wire.source.node not in program.sources]
         if above:
-            yield from (item for item in self._past.before.queue if item.into == elements.into)
+            yield from (item for item in before.queue if item.into == elements.into)
         numbers = count()
         for wire in above:
             for item in self._made(wire):
@@ -168,7 +170,8 @@ class WindowAgain:
 
     def _split(self, name: str) -> OnePartition:
         """Let a splittable operator process its work of the window again."""
-        operators, states = self._operators, self._past.before.state.get(name, ())
+        operators, before = self._operators, self._past.before
+        states = before.state.get(name, ())
         partition = operators.partition(name, states[0] if len(states) == 1 else {})
         operators.begin(partition, self._past.window)
         for item in sorted(self._consumed(name), key=lambda item: item.order):

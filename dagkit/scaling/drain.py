@@ -40,12 +40,13 @@ class DrainEstimate:
     @property
     def work_millis(self) -> float:
         """The time of one slot alone, without the cost of windows."""
-        per_second = self.inputs.capacity.positions_per_second
-        assert per_second, "an estimate needs a measured speed"
-        return self.inputs.backlog.positions * 1000 / per_second
+        capacity, backlog = self.inputs.capacity, self.inputs.backlog
+        assert capacity.positions_per_second, "an estimate needs a measured speed"
+        return backlog.positions * 1000 / capacity.positions_per_second
 
     def millis(self, count: int) -> float:
-        work = self.work_millis / max(1, min(count, self.inputs.capacity.most_cores, self.inputs.backlog.pieces))
+        capacity, backlog = self.inputs.capacity, self.inputs.backlog
+        work = self.work_millis / max(1, min(count, capacity.most_cores, backlog.pieces))
         return work + self._overhead(count, work)
 
     def _overhead(self, count: int, work: float) -> float:
@@ -56,8 +57,8 @@ class DrainEstimate:
 
     def fewest(self, most: int, target_millis: float) -> int:
         """The fewest partitions that finish about as soon as `most`, or within the target."""
-        soonest = self.millis(most)
-        limit = max(target_millis, soonest + ALIKE * self.inputs.capacity.window_millis)
+        soonest, capacity = self.millis(most), self.inputs.capacity
+        limit = max(target_millis, soonest + ALIKE * capacity.window_millis)
         left = limit - self._overhead(most, self.work_millis / most)
         return min(most, max(1, ceil(self.work_millis / left))) if left > 0 else most
 
@@ -129,11 +130,12 @@ class _Deciding:
 
     def _wanted(self) -> tuple[int, str]:
         """The best count, regardless of the current one, and the rule."""
-        least, backlog = self.inputs.settings.min_partitions, self.inputs.backlog
+        settings, capacity, backlog = self.inputs.settings, self.inputs.capacity, self.inputs.backlog
+        least = settings.min_partitions
         if not backlog.blocks:
             return least, NOTHING_WAITS
         most = max(least, min(self._reach(), max(backlog.pieces, backlog.endless, 1)))
-        if not self.inputs.capacity.positions_per_second:
+        if not capacity.positions_per_second:
             return most, UNMEASURED
         enough = DrainEstimate(self.inputs).fewest(most, self.policy.target_drain_millis)
         wanted = max(least, enough, min(most, backlog.endless))
@@ -141,13 +143,13 @@ class _Deciding:
 
     def _reach(self) -> int:
         """The most slots that can run at once; up to twice as many if the cluster can grow in time."""
-        capacity = self.inputs.capacity
+        capacity, settings = self.inputs.capacity, self.inputs.settings
         reach = capacity.cores
         if capacity.most_cores > capacity.cores and capacity.positions_per_second:
             work = DrainEstimate(self.inputs).work_millis / max(1, capacity.cores)
             if work > max(GROWTH_MILLIS, self.policy.target_drain_millis):
                 reach = min(capacity.most_cores, 2 * capacity.cores)
-        return max(1, min(reach, self.inputs.settings.max_partitions or reach))
+        return max(1, min(reach, settings.max_partitions or reach))
 
     def _pays(self, wanted: int) -> bool:
         """Whether more partitions are worth a change, which costs about a window."""

@@ -161,13 +161,14 @@ class Rehearsal:
 
     def state_of(self, operator: str) -> Sequence[SavedState]:
         """The state of each partition of an operator."""
-        return [dict(state) for state in self.loop.state.get(operator, ())]
+        states = self.loop.state
+        return [dict(state) for state in states.get(operator, ())]
 
     @property
     def sent(self) -> dict[str, list[Any]]:
         """The items that committed windows sent, by stream; without the streams of input operators."""
-        committed = self.loop.run_state.checkpoint.window
-        ends = {stream.name: stream.source for stream in self.compilation.graph.streams if stream.source is not None}
+        committed, graph = self.loop.checkpoint.window, self.compilation.graph
+        ends = {stream.name: stream.source for stream in graph.streams if stream.source is not None}
         return {
             name: [
                 item
@@ -176,7 +177,7 @@ class Rehearsal:
                 for item in items
             ]
             for name, source in ends.items()
-            if not isinstance(self.compilation.graph.by_name[source.node].operator, InputOperator)
+            if not isinstance(graph.by_name[source.node].operator, InputOperator)
         }
 
     def _note(self, window_id: int, operator: str, port: str, items: list[Any]) -> None:

@@ -36,7 +36,7 @@ from dagkit.engine.program.operator_output import captured
 from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.elements import Elements, elements_of
 from dagkit.engine.work.handover import SlotStanding
-from dagkit.engine.worker.instances import saved
+from dagkit.engine.worker.instances import SavedState, saved
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, Sample, WindowTask
 from dagkit.engine.worker.sliding import Panes, slider_name
@@ -120,6 +120,7 @@ class _Window:
         self.closed = closed
         """Set when the window is abandoned."""
         self.fused = fused
+        self.by_name = fused.graph.by_name
         self.program = program
         self.task = task
         self.trace: Trace | None = None
@@ -132,14 +133,15 @@ class _Window:
         """The outputs that a stream is connected to."""
 
     def run(self, order: Iterable[str]) -> Answer:
-        self.trace = Trace.into(self.task.attempt.traces, "window")
+        attempt = self.task.attempt
+        self.trace = Trace.into(attempt.traces, "window")
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
         for name in workers:
             self.live[name] = [self._started(name, index) for index in range(len(self.program.operators[name]))]
         try:
             for name in workers:
                 for index, partition in enumerate(self.live[name]):
-                    with ended_without_progress(self.task.attempt.timeout_millis, partition.progress):
+                    with ended_without_progress(attempt.timeout_millis, partition.progress):
                         self._guarded(name, index, partition)
             if self.trace is not None:
                 self.trace.end(failed=False)
@@ -156,18 +158,27 @@ class _Window:
             watch(self.task.window_id, name, port, sent)
 
     def _started(self, name: str, index: int) -> OnePartition:
-        kept = self.task.state.get((self.program.stage_of[name].level, index), {}).get(name, {})
-        configured = self.program.operators[name][index]
+        kept, program, attempt = self._state(name, index).get(name, {}), self.program, self.task.attempt
+        configured = program.operators[name][index]
         led = [port for port in output_ports(type(configured)) if (name, port) in self.led]
         stages = output_files(type(configured)) or external_outputs(type(configured))
-        place = self.task.attempt.staging if stages else None
+        place = attempt.staging if stages else None
         staging = None if place is None else Staging(place, index)
-        types = self.program.types.get(name)
+        types = program.types.get(name)
         partition = OnePartition.started(
             name, configured, kept, led, staging, types=types, closed=self.closed, trace=self.trace
         )
         serve_outputs(staging, name, partition.operator)
         return partition
+
+    def _place(self, name: str, index: int) -> tuple[int, int]:
+        """The level and the number of the slot of one partition."""
+        return self.program.stage_of[name].level, index
+
+    def _state(self, name: str, index: int) -> Mapping[str, SavedState]:
+        """The state of the slot of one partition before the window."""
+        state = self.task.state
+        return state.get(self._place(name, index), {})
 
     def _guarded(self, name: str, index: int, partition: OnePartition) -> None:
         """Run one partition. A failure of its code, or of a unifier before it, names its operator."""
@@ -177,7 +188,7 @@ class _Window:
             names = {id(partition.operator): name}
             task = self.task
             with captured(masked_output(task.launch.log, self.program, task.window_id, names, takes_records=False)):
-                self._run(self.fused.graph.by_name[name], index, partition)
+                self._run(self.by_name[name], index, partition)
         except (WindowAbandoned, Interrupted):
             partition.abandon(self.task.window_id)
             raise
@@ -218,8 +229,9 @@ class _Window:
                 partition.outcome.watermark = aware(watermark)
             operator.before_checkpoint(window_id)
         partition.end()
+        emitted = partition.outcome.emitted
         for port in node.output_ports:
-            partition.outcome.emitted.setdefault(port, len(partition.sent[port]))
+            emitted.setdefault(port, len(partition.sent[port]))
             self._slide(node.name, port, index, partition)
 
     def _take(self, node: Node, index: int, partition: OnePartition) -> None:
@@ -251,7 +263,7 @@ class _Window:
         """Keep the sent items of a sliding output in panes, and send the items of the windows that slide now."""
         if (name, port) not in self.program.sliders:
             return
-        state = self.task.state.get((self.program.stage_of[name].level, index), {})
+        state = self._state(name, index)
         panes = Panes(self.program.sliders[name, port], state.get(slider_name(name, port), {}))
         for each in partition.sent[port]:
             panes.add(each.item)
@@ -259,14 +271,16 @@ class _Window:
         partition.outcome.panes[slider_name(name, port)] = panes.saved()
 
     def _read(self, node: Node, index: int, partition: OnePartition, elements: Elements) -> None:
-        board = self.board if elements.into in self.task.attempt.movable else None
-        partition.reading = PlainReading(elements, index, self.task, partition.staging, board=board, trace=self.trace)
+        task = self.task
+        attempt, work = task.attempt, task.work.get(self._place(node.name, index), ())
+        board = self.board if elements.into in attempt.movable else None
+        partition.reading = PlainReading(elements, index, task, partition.staging, board=board, trace=self.trace)
         arrived = [each.item for each in self._arriving(node, elements.into.port, index)]
-        partition.reading.work(self.task.work.get((self.program.stage_of[node.name].level, index), ()), arrived)
+        partition.reading.work(work, arrived)
 
     def _hold(self, name: str, index: int, partition: OnePartition) -> None:
         """Route the items of a delay to their partitions; they arrive in the next window."""
-        items = self._arriving(self.fused.graph.by_name[name], "input", index)
+        items = self._arriving(self.by_name[name], "input", index)
         partition.outcome.taken["input"] = partition.outcome.emitted["output"] = len(items)
         for wires in self.into.values():
             for number, wire in wires:
@@ -293,7 +307,8 @@ class _Window:
             senders = [partition.sent[wire.source.port] for partition in self.live[wire.source.node]]
             for sender, sent in enumerate(senders):
                 arrived += self._routed(wire, wire.routing, index, sent, sender)
-        target = self.program.targets.get(number)
+        targets = self.program.targets
+        target = targets.get(number)
         if target is None or target.unifier is None or not arrived:
             return arrived
         return self._unified(target.unifier, arrived, node, index)
@@ -316,7 +331,7 @@ class _Window:
             return sent if sender == index else []
         if routing is Routing.KEYED:
             keys = receiver.partitions[index].keys[port]
-            code = noting_item(wire.sink.node, keying_of(self.fused.graph.by_name[wire.sink.node], port).code)
+            code = noting_item(wire.sink.node, keying_of(self.by_name[wire.sink.node], port).code)
             return [one for one in sent if keys.owns(code(one.item))]
         if routing is Routing.DISTRIBUTED:
             return [each for number, each in enumerate(sent, sender) if number % receiver.count == index]

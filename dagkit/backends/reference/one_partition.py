@@ -155,14 +155,16 @@ class OnePartition:
         """The origin of the items that it sends now."""
         if self.reading is None:
             return self.taking
-        return Origin(self.reading.now.order, self.reading.now.element, place=self.reading.place)
+        now = self.reading.now
+        return Origin(now.order, now.element, place=self.reading.place)
 
     def _item_origin(self) -> tuple[Any, int | None]:
         return self.origin.element, self.origin.offset
 
     def progress(self) -> tuple[int, int, Progress | None]:
         """A value that changes while items are processed; called by another thread."""
-        rows, position = (0, None) if self.reading is None else (self.reading.done.begun, self.reading.progress())
+        reading = self.reading
+        rows, position = (0, None) if reading is None else reading.progress()
         return self.outcome.moves + rows, sum(map(len, self.sent.values())), position
 
     # ---- its life

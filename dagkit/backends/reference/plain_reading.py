@@ -112,17 +112,19 @@ class PlainReading:
         lasts = self.task.lasts_millis
         until = None if lasts is None else time.monotonic() + lasts / 1000
         self._waiting.extend([*bounded, *endless])
+        done = self.done
         while (each := self._next()) is not None:
-            if self.done.begun and _is_over(until):
-                self.done.left.append(each)
+            if done.begun and _is_over(until):
+                done.left.append(each)
             else:
                 self._work_on(each, _turn_of(until, 1 if each.has_end else 1 + len(self._waiting)))
-        self.done.record = self.recorder.record()
+        done.record = self.recorder.record()
 
     @property
     def place(self) -> TracedPlace | None:
         """The place of the items that are sent now, in a traced attempt."""
-        return None if self._traced is None or self._traced.origin is None else self._traced.origin.place
+        origin = None if self._traced is None else self._traced.origin
+        return None if origin is None else origin.place
 
     @property
     def item(self) -> WorkItem | None:
@@ -131,9 +133,10 @@ class PlainReading:
 
     def _next(self) -> WorkItem | None:
         """The next item, if need be one that an earlier partition gave."""
+        done = self.done
         handover = None if self._waiting or self.board is None else self.board.taken(self.elements.into)
         if handover is not None:
-            self.done.took.append(handover.token)
+            done.took.append(handover.token)
             self._waiting.extend(handover.work)
         return self._waiting.popleft() if self._waiting else None
 
@@ -141,6 +144,7 @@ class PlainReading:
         """Give half of the remaining work away if the board asks for it; called after each item that is sent."""
         if self.board is None or not self.board.asks():
             return
+        now = self.now
         bounded = [each for each in self._waiting if each.has_end]
         work = bounded[len(bounded) // 2 :]
         if work:
@@ -148,8 +152,8 @@ class PlainReading:
             for each in work:
                 self.recorder.hand_over(each)
             self._offer(work, None)
-        elif self.now.item is not None and self.now.item.has_end:
-            self._halve(self.now.item)
+        elif now.item is not None and now.item.has_end:
+            self._halve(now.item)
 
     def _halve(self, each: WorkItem) -> None:
         with self._splitting:
@@ -164,14 +168,15 @@ class PlainReading:
 
     def _offer(self, work: Iterable[WorkItem], cut_from: int | None) -> None:
         assert self.board is not None, "the board asked"
+        done = self.done
         handover = Handover(secrets.token_hex(8), self.elements.into, self.slot, tuple(work), cut_from)
-        self.done.gave.append(handover)
+        done.gave.append(handover)
         self.board.offer(handover)
 
-    def progress(self) -> Progress | None:
-        """How far the element has come; called by another thread."""
+    def progress(self) -> tuple[int, Progress | None]:
+        """How many elements were begun, and how far the last one has come; called by another thread."""
         tracker = self.now.tracker
-        return None if tracker is None else tracker.current_progress()
+        return self.done.begun, None if tracker is None else tracker.current_progress()
 
     def take_turn(self) -> None:
         """Split off the range that is not claimed if the time is over; called after each item that is sent."""
@@ -211,15 +216,15 @@ class PlainReading:
             raise self.now.failure
 
     def _parts(self, element: Any, number: int) -> Iterator[WorkItem]:
-        operator, port = self.elements.into.operator, self.elements.into.port
-        known = self.task.seen[operator][0].get(port) if operator in self.task.seen else None
-        for part in self.elements.work_of(element, (self.task.window_id, self.slot, number), not_before=known):
+        task, into = self.task, self.elements.into
+        known = task.seen[into.operator][0].get(into.port) if into.operator in task.seen else None
+        for part in self.elements.work_of(element, (task.window_id, self.slot, number), not_before=known):
             self.recorder.find(part)
             yield part
 
     def _work_on(self, each: WorkItem, ends: float | None) -> None:
         element, operator, now, done = self.elements.back(each), self.operator, self.now, self.done
-        name = self.elements.into.operator
+        name = self.elements.reader
         now.element, now.item = element, each
         tracker = self.elements.tracker(each, element)
         with code_of(name):
@@ -291,29 +296,29 @@ class PlainReading:
         reached: datetime | None,
         millis: float,
     ) -> None:
-        done = rest.start - each.start
+        length, done = rest.start - each.start, self.done
         left = replace(
             rest,
             due=None,
-            in_vain=deferred is not None and not done,
+            in_vain=deferred is not None and not length,
             unanswered=deferred is not None and deferred.unanswered,
             turn=self.task.window_id,
             reached=reached,
-            idle_since=None if done else each.idle_since,
-            done_positions=done,
+            idle_since=None if length else each.idle_since,
+            done_positions=length,
             done_millis=millis,
             done_apart=0,
         )
-        self.done.left.append(left)
+        done.left.append(left)
         if deferred is not None:
-            self.done.put_off[rest.end_key] = deferred
+            done.put_off[rest.end_key] = deferred
 
     def _check_done(self, tracker: RestrictionTracker[Any, Any]) -> None:
         """Raise unless each position was claimed, split off or deferred."""
         try:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
-            name = self.elements.into.operator
+            name = self.elements.reader
             element = f"{self.now.element!r:.80}"
             message = f"{type(self.operator).__name__}.process returned, and of {element} {unclaimed.problem}"
             raise OperatorFailed(Failure(name, self.task.window_id, self.slot, message), unclaimed) from unclaimed

@@ -24,15 +24,15 @@ def kill(*, there: Located, output: Output) -> None:
     """
     place = there.place
     seen = running_at(place)
-    driver = seen.snapshot.driver
+    driver = seen.launch.driver
     if seen.presence != "here":
-        raise WrongUsage(f"{seen.snapshot.application} runs on {driver.host}, not on this host, {socket.gethostname()}")
+        raise WrongUsage(f"{seen.launch.application} runs on {driver.host}, not on this host, {socket.gethostname()}")
     if driver.pid == os.getpid():
         raise WrongUsage("the application runs in this very process")
     os.kill(driver.pid, signal.SIGKILL)
     while presence(seen.snapshot, seen.at) == "here":
         time.sleep(_PAUSE_SECONDS)
-    name, after = seen.snapshot.application, seen_at(place).window
+    name, after = seen.launch.application, seen_at(place).window
     if output.as_json:
         output.document("dagkit.kill/1", {"application": name, "pid": driver.pid, "window": after})
     else:

@@ -66,12 +66,12 @@ def _is_being_made(path: str) -> bool:
 def _row(place: str, seen: SeenRun | None) -> tuple[str, ...]:
     if seen is None:
         return (printable(place.rpartition("/")[2]), "unknown", "-", "-", "-", printable(place))
-    now = seen.snapshot
+    backlog, launch = seen.snapshot.backlog, seen.launch
     return (
-        printable(now.application),
+        printable(launch.application),
         seen.state,
         str(seen.window),
-        str(now.pending_elements),
-        f"{now.since.astimezone():%Y-%m-%d %H:%M:%S}",
+        str(backlog.pending_elements),
+        f"{launch.since.astimezone():%Y-%m-%d %H:%M:%S}",
         printable(place),
     )

@@ -32,7 +32,7 @@ def running_at(place: str) -> SeenRun:
     """The same; raise NotRunning unless its driver runs."""
     seen = seen_at(place)
     if not seen.runs:
-        raise NotRunning.no_process(seen.snapshot.application, seen.state)
+        raise NotRunning.no_process(seen.launch.application, seen.state)
     return seen
 
 

@@ -25,15 +25,15 @@ def stop(*, there: Located, seconds: float, output: Output) -> None:
     place = there.place
     until = time.monotonic() + seconds
     seen = running_at(place)
-    driver = seen.snapshot.driver
-    answered(place, StopRun(launch=driver.launch), seconds)
-    while (seen := seen_at(place)).runs and seen.snapshot.driver.launch == driver.launch:
+    launch_id = seen.launch.id
+    answered(place, StopRun(launch=launch_id), seconds)
+    while (seen := seen_at(place)).runs and seen.launch.id == launch_id:
         if time.monotonic() > until:
             break
         time.sleep(_PAUSE_SECONDS)
     if output.as_json:
         output.document("dagkit.stop/1", document(seen))
     elif seen.runs:
-        output.result(f"{seen.snapshot.application} is {seen.state}: it ends after the windows in flight")
+        output.result(f"{seen.launch.application} is {seen.state}: it ends after the windows in flight")
     else:
-        output.result(f"{seen.snapshot.application} {seen.state} after window {seen.snapshot.window}")
+        output.result(f"{seen.launch.application} {seen.state} after window {seen.window}")

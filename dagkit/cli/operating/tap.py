@@ -43,7 +43,7 @@ def tap(
     seen = seen_at(place)
     if not seen.runs:
         instead = "launch it, and ask again; `dagkit ledger show` and `dagkit items` show what earlier launches did"
-        raise NotRunning(seen.snapshot.application, seen.state, instead)
+        raise NotRunning(seen.launch.application, seen.state, instead)
     try:
         while left is None or left > 0:
             most = _AT_ONCE if left is None else min(left, _AT_ONCE)

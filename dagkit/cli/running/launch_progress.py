@@ -137,7 +137,8 @@ class Progress:
         One more states that files are not complete.
         """
         totals, seconds = self.totals, self.totals.millis / 1000
-        left = () if launched.status is None else launched.status.waits_for
+        status = launched.status
+        left = () if status is None else status.expected.waits_for
         if not totals.windows:
             known = "no window was committed" if totals.has_begun else "no input read" if left else "no input found"
             done = (
@@ -158,7 +159,7 @@ class Progress:
             for name, searched in self._without_files.items()
             if not any(reason.startswith(f"{name}: ") for reason in left)
         ]
-        things = [] if launched.status is None else map(str, remarks(launched.status, runs=False))
+        things = [] if status is None else map(str, remarks(status, runs=False))
         written = _written(launched.outputs) if totals.files or launched.incomplete else []
         if launched.incomplete:
             written.append(incomplete_files(launched.incomplete, "--once"))
@@ -238,7 +239,7 @@ class Progress:
             return
         waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
         snapshot = None if self._snapshot is None else self._snapshot()
-        left = "" if snapshot is None else time_left(snapshot)
+        left = "" if snapshot is None else time_left(snapshot.backlog)
         busy = f"; busiest: {busiest(snapshot.busiest)}" if snapshot is not None and snapshot.busiest else ""
         pending = f"; {waiting}{left}"
         line = (

@@ -71,9 +71,10 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
     if output.as_json:
         body = asdict(replace(launched, status=None))
         del body["status"]
-        body["left_out"] = {} if launched.status is None else launched.status.left_out
-        body["read_again"] = {} if launched.status is None else launched.status.read_again
-        body["waits_for"] = () if launched.status is None else launched.status.waits_for
+        status = launched.status
+        body["left_out"] = {} if status is None else status.metrics.left_out
+        body["read_again"] = {} if status is None else status.metrics.read_again
+        body["waits_for"] = () if status is None else status.expected.waits_for
         output.document("dagkit.launch/1", {**body, **asdict(progress.totals)})
     else:
         output.result(progress.summary(launched))

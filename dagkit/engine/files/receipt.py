@@ -7,17 +7,37 @@ APPLICATION_PATH/receipts/<window>-ready/     all receipts of the window were wr
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from dagkit.engine.files.folders import Folder, LocalFolder, folder_at, put_in_place
 from dagkit.engine.files.pieces import Piece, file_unplaced
-from dagkit.engine.program.stored_value import StoredValue
+from dagkit.engine.program.stored_value import Group, Grouped, StoredValue
 
 _BEING_WRITTEN = "receipts"
 
 
-class Receipt(StoredValue):
+class ReadCounts(Group):
+    """What became of the records of a file, by the reader that read them."""
+
+    rows: Mapping[str, int] = {}
+    """How many items each reader sent for it."""
+    rejected: Mapping[str, int] = {}
+    """How many of its records each reader rejected."""
+    dropped: Mapping[str, int] = {}
+    """How many of its records each reader dropped, as its conversion asks."""
+
+    def joined(self, others: "Iterable[ReadCounts]") -> "ReadCounts":
+        """Return the sums of these and other counts."""
+        sums: dict[str, Counter[str]] = {name: Counter() for name in type(self).model_fields}
+        for counts in (self, *others):
+            for name, total in sums.items():
+                total.update(getattr(counts, name))
+        return ReadCounts(**{name: dict(sorted(total.items())) for name, total in sums.items()})
+
+
+class Receipt(StoredValue, Grouped):
     """What is known of one input file."""
 
     source: str
@@ -29,12 +49,7 @@ class Receipt(StoredValue):
     """The hash of its bytes, as the finder read them."""
     bytes: int
     modified_millis: int
-    rows: Mapping[str, int] = {}
-    """How many items each reader sent for it."""
-    rejected: Mapping[str, int] = {}
-    """How many of its records each reader rejected."""
-    dropped: Mapping[str, int] = {}
-    """How many of its records each reader dropped, as its conversion asks."""
+    counts: ReadCounts = ReadCounts()
     outputs: tuple[str, ...] = ()
     """The output files to which its windows wrote: all of its output is in these."""
     windows: tuple[int, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -120,16 +120,54 @@ class StagingPlace:
         return f"staging/{self.window}/{self.attempt}"
 
 
+class _TaskFolder:
+    """The folder for the pieces of one task. The first piece makes it."""
+
+    def __init__(self, place: StagingPlace) -> None:
+        self._home = place.application_path
+        self._path = f"{place.folder}/{secrets.token_hex(8)}"
+        self._count = 0
+
+    @cached_property
+    def _folder(self) -> Folder:
+        return folder_at(self._home).below(self._path)
+
+    @property
+    def appends(self) -> bool:
+        """Whether a file that was closed may be continued."""
+        return self._folder.appends
+
+    def create(self, buffer_bytes: int) -> tuple[str, BinaryIO]:
+        """Create the file of a piece; return its name, too."""
+        if not self._count:
+            self._folder.make()
+        name = f"{self._count:08d}.part"
+        stream = self._folder.create(name, buffer_bytes)
+        self._count += 1
+        return name, stream
+
+    def append(self, name: str, buffer_bytes: int) -> BinaryIO:
+        return self._folder.append(name, buffer_bytes)
+
+    def path_of(self, piece: "_Piece") -> str:
+        """The path of a piece, from the folder of the application."""
+        return f"{self._path}/{piece.name}"
+
+    def sync(self) -> None:
+        """Sync the folder, if there is one, those of its attempt, its window and all windows, and the home."""
+        if self._count:
+            self._folder.sync(levels=5)
+
+
 class Staging:
     """The pieces that one task writes."""
 
     def __init__(self, place: StagingPlace, slot: int) -> None:
         self.place = place
         self.slot = slot
-        self.folder = f"{place.folder}/{secrets.token_hex(8)}"
+        self._folder = _TaskFolder(place)
         self.order = 0
         """The start of the current range of work, which orders its output in the file of its element."""
-        self._below: Folder | None = None
         self._pieces: dict[Key, _Piece] = {}
         """The pieces being written, by operator, file and range of work."""
         self._open: dict[_Piece, None] = {}
@@ -142,7 +180,6 @@ class Staging:
         self._finished: set[tuple[str, str]] = set()
         self._wakes: dict[tuple[str, str], datetime] = {}
         """When a window is wanted for a file, by operator and file."""
-        self._count = 0
 
     def files(self, operator: str, directory: Any, *, of_blocks: bool = True, adopts: bool = False) -> "StagedFiles":
         """The files of one operator."""
@@ -164,8 +201,8 @@ class Staging:
         except BaseException:
             self.abandon()
             raise
-        if self._below is not None and self.place.durable:
-            self._below.sync(levels=5)  # the task's, those of its attempt, its window and all windows, and the home
+        if self.place.durable:
+            self._folder.sync()
         done = [self._with_requests(part) for part in self._parts]
         known = {(part.operator, part.file) for part in done}
         # a file of earlier windows may be finished in one that adds nothing to it
@@ -200,25 +237,19 @@ class Staging:
         if len(self._open) == MOST_OPEN:
             self._suspend(next(iter(self._open)))
         try:
-            if self._below is None:
-                below = folder_at(self.place.application_path).below(self.folder)
-                below.make()
-                self._below = below
             buffer_bytes = BUFFER_BYTES if len(self._open) < FEW_OPEN else SMALL_BUFFER_BYTES
             if piece in self._suspended:
-                piece.go_on(self._below.append(piece.name, buffer_bytes))
+                piece.go_on(self._folder.append(piece.name, buffer_bytes))
                 del self._suspended[piece]
             else:
-                name = f"{self._count:08d}.part"
-                self._count += 1
-                piece.begin(name, self._below.create(name, buffer_bytes))
+                piece.begin(*self._folder.create(buffer_bytes))
         except OSError as error:
             raise staging_failed(piece.file, error) from error
         self._open[piece] = None
 
     def _suspend(self, piece: "_Piece") -> None:
         """Close the file of a piece; the next write continues there, or begins another piece."""
-        if self._below is None or not self._below.appends:
+        if not self._folder.appends:
             self._close(piece)
             return
         del self._open[piece]
@@ -275,7 +306,7 @@ class Staging:
             Part(
                 operator=operator,
                 file=file,
-                part=f"{self.folder}/{piece.name}",
+                part=self._folder.path_of(piece),
                 length=piece.length,
                 order=order,
                 window=self.place.window,
@@ -291,8 +322,8 @@ class Staging:
             stream.close()
 
     def _reopen_to_sync(self, piece: "_Piece") -> None:
-        if self.place.durable and self._below is not None:
-            piece.go_on(self._below.append(piece.name, SMALL_BUFFER_BYTES))
+        if self.place.durable:
+            piece.go_on(self._folder.append(piece.name, SMALL_BUFFER_BYTES))
 
     def _failed(self, operator: str, error: RunFailure) -> OperatorFailed:
         return failed_within(error, operator, self.place.window, self.slot)
@@ -389,7 +420,8 @@ class StagedFiles:
 
     @property
     def began(self) -> datetime | None:
-        return self._staging.place.began
+        place = self._staging.place
+        return place.began
 
     def wake(self, name: str, at: datetime) -> None:
         self._staging.wake(self._operator, self._path_of(name), at)

@@ -72,6 +72,69 @@ class Background:
         self._wake()
 
 
+class _Looks:
+    """What an input operator sends and registers in its looks, and what they measured."""
+
+    def __init__(self, operator: InputOperator, ports: Sequence[str]) -> None:
+        self._operator = operator
+        self._ports = ports
+        self.emitted: list[Emitted] = []
+        """What it sent in the present look."""
+        self.finalizer = BundleFinalizer()
+        """What it registered in the present look."""
+        self._finalizers: dict[int, BundleFinalizer] = {}
+        """What it registered in the looks for each window, until the window is committed."""
+        self._figures: dict[int, Figures] = {}
+        """The figures of the looks for each window, until the window is committed."""
+        for port in ports:
+            keep = self._keep(port)
+            bind_output(operator, port, [replace(of_items(keep), control=keep)])
+
+    def _keep(self, port: str) -> Callable[[Any], None]:
+        def keep(item: Any) -> None:
+            self.emitted.append(Emitted(port, item))
+
+        return keep
+
+    @contextmanager
+    def measured(self, window_id: int) -> Iterator[None]:
+        """Within the block, the operator looks for a window. A look that raises counts for nothing."""
+        self.emitted = []
+        if window_id not in self._figures:
+            start_over(self._operator)
+        began, cpu_nanos = time.monotonic(), time.thread_time_ns()
+        try:
+            yield
+        except BaseException:
+            self.emitted = []
+            raise
+        for callback in self.finalizer.taken():
+            self._finalizers.setdefault(window_id, BundleFinalizer()).register(callback)
+        millis, before = (time.monotonic() - began) * 1000, self._figures.get(window_id, Figures())
+        emitted = Counter(emission.port for emission in self.emitted if not isinstance(emission.item, Stamped))
+        sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
+        cpu_nanos = before.cpu_nanos + time.thread_time_ns() - cpu_nanos
+        millis += before.millis
+        metrics = metrics_of(self._operator)
+        self._figures[window_id] = Figures({}, sent, 0, cpu_nanos, millis, millis, metrics)
+
+    def take(self) -> tuple[Emitted, ...]:
+        """Return what the look sent: a million blocks are not held until the next look."""
+        emitted, self.emitted = tuple(self.emitted), []
+        return emitted
+
+    def figures(self, window_id: int) -> Figures:
+        """Return the figures for a committed window; drop those of earlier windows."""
+        found = self._figures.get(window_id, Figures())
+        self._figures = {later: figures for later, figures in self._figures.items() if later > window_id}
+        return found
+
+    def commit(self, window_id: int) -> None:
+        """Call what the operator registered for the windows up to this one."""
+        for earlier in sorted(number for number in self._finalizers if number <= window_id):
+            self._finalizers.pop(earlier).finalize()
+
+
 class DriverInput:
     """One live input operator."""
 
@@ -87,40 +150,36 @@ class DriverInput:
         watermark: datetime | None = None,
         log: LogPlace | None = None,
     ) -> None:
-        operator = live(program.operators[name][0], state, program.types.get(name))
-        assert isinstance(operator, InputOperator), "only input operators run on the driver"
         self.name = name
-        self.operator = operator
+        self._life = Life(live(program.operators[name][0], state, program.types.get(name)))
+        operator = self.operator
         self._output = partial(masked_output, log, program, operators={id(operator): name}, takes_records=False)
         """What it prints, by window. The log of the driver takes its log records anyway."""
         self.recorded = state
         """Its state in the ledger."""
-        self._life = Life(operator)
         self.ended = ended
         self.next_look: datetime | None = None
         self.in_vain = False
         self._outage = Outage(name)
-        self._finalizer = BundleFinalizer()
-        """What it registered in the present look."""
-        self._finalizers: dict[int, BundleFinalizer] = {}
-        """What it registered in the looks for each window, until the window is committed."""
         self._background = Background(f"input {name}", wake)
-        self._figures: dict[int, Figures] = {}
-        """The figures of the looks for each window, until the window is committed."""
         self._now: Callable[[], datetime] = context.now or _no_clock
         self.watermark = watermark
         """The watermark that it estimated after its last look."""
-        self._emitted: list[Emitted] = []
-        self._ports = [port for port in output_ports(type(operator)) if program.sources[name].get(port)]
-        for port in self._ports:
-            keep = self._keep(port)
-            bind_output(operator, port, [replace(of_items(keep), control=keep)])
+        sent = program.sources[name]
+        self._looks = _Looks(operator, [port for port in output_ports(type(operator)) if sent.get(port)])
+        finalizer = self._looks.finalizer
         try:
             with self._named(context.window_id):
-                self._life.set_up(replace(context, start=self._background.start, finalizer=self._finalizer))
+                self._life.set_up(replace(context, start=self._background.start, finalizer=finalizer))
         except BaseException:
             self.abandon(context.window_id)
             raise
+
+    @property
+    def operator(self) -> InputOperator:
+        operator = self._life.operator
+        assert isinstance(operator, InputOperator), "only input operators run on the driver"
+        return operator
 
     def due(self, now: datetime) -> bool:
         return not (self.ended or self.is_busy) and (self.next_look is None or self.next_look <= now)
@@ -142,51 +201,34 @@ class DriverInput:
 
     def look(self, window_id: int, spin_millis: int) -> Discovery:
         """Let the operator emit the available items."""
-        self._emitted = []
-        if window_id not in self._figures:
-            start_over(self.operator)
-        begun_before = self._background.begun
-        began, cpu_nanos = time.monotonic(), time.thread_time_ns()
+        operator, looks, begun_before = self.operator, self._looks, self._background.begun
         with self._named(window_id):
             try:
-                self.ended |= look(self.operator, self._life, window_id, lambda: bool(self._emitted))
+                with looks.measured(window_id):
+                    self.ended |= look(operator, self._life, window_id, lambda: bool(looks.emitted))
             except Unavailable as away:
                 self._look_later(away)
                 return Discovery(self.name, ())
             self._outage.is_over()
-            again = self.operator.looks_again_in_millis()
-            metrics = metrics_of(self.operator)
-            watermark = self.operator.current_watermark() if self.operator.estimates_watermark else None
+            again = operator.looks_again_in_millis()
+            watermark = operator.current_watermark() if operator.estimates_watermark else None
             self.watermark = self.watermark if watermark is None else aware(watermark)
-        for callback in self._finalizer.taken():
-            self._finalizers.setdefault(window_id, BundleFinalizer()).register(callback)
-        spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
-        self._figures[window_id] = self._after_look(self._figures.get(window_id, Figures()), *spent, metrics)
-        found_nothing = not self._emitted and self._background.begun == begun_before
-        self.in_vain = found_nothing and not self.operator.holds_launch
+        found_nothing = not looks.emitted and self._background.begun == begun_before
+        self.in_vain = found_nothing and not operator.holds_launch
         self.next_look = None
         if found_nothing and not self.ended:
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
-        emitted, self._emitted = tuple(self._emitted), []  # a million blocks are not held until the next look
-        return Discovery(self.name, emitted)
+        return Discovery(self.name, looks.take())
 
     def _look_later(self, away: Unavailable) -> None:
         """Undo a look whose source is away, and look again after a pause. No launch ends before."""
         restore(self.operator, self.recorded)
-        self._emitted, self.in_vain = [], False
+        self.in_vain = False
         self.next_look = self._now() + timedelta(seconds=self._outage.failed(away.problem, away.retry_after))
 
     def figures(self, window_id: int) -> Figures:
         """Return the figures for a committed window; drop those of earlier windows."""
-        found = self._figures.get(window_id, Figures())
-        self._figures = {later: figures for later, figures in self._figures.items() if later > window_id}
-        return found
-
-    def _after_look(self, before: Figures, millis: float, cpu_nanos: int, metrics: Mapping[str, Any]) -> Figures:
-        emitted = Counter(emission.port for emission in self._emitted if not isinstance(emission.item, Stamped))
-        sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
-        whole_millis = before.millis + millis
-        return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, whole_millis, whole_millis, metrics)
+        return self._looks.figures(window_id)
 
     def forget(self, path: str, request: str, window_id: int) -> str:
         """Let the operator forget a file; return why this is impossible, or ""."""
@@ -199,8 +241,7 @@ class DriverInput:
         """Notify the operator that a window is committed, and call what it registered until then."""
         with self._named(window_id):
             self._life.commit(window_id)
-        for earlier in sorted(number for number in self._finalizers if number <= window_id):
-            self._finalizers.pop(earlier).finalize()
+        self._looks.commit(window_id)
 
     def end(self, window_id: int) -> None:
         """Tear down the operator."""
@@ -225,12 +266,6 @@ class DriverInput:
     @property
     def state(self) -> SavedState:
         return saved(self.operator, self.name)
-
-    def _keep(self, port: str) -> Callable[[Any], None]:
-        def keep(item: Any) -> None:
-            self._emitted.append(Emitted(port, item))
-
-        return keep
 
 
 def _no_clock() -> datetime:

@@ -62,7 +62,8 @@ class WatermarkFlow:
     def feeders(self) -> Mapping[str, Mapping[str, str]]:
         """The inputs of each operator below a source that bring a watermark, and the operators that feed them."""
         found: dict[str, dict[str, str]] = {}
-        for (name, port), feeder in sorted(self.program.feeders.items()):
+        feeders = self.program.feeders
+        for (name, port), feeder in sorted(feeders.items()):
             if feeder in self.timed:
                 found.setdefault(name, {})[port] = feeder
         return found
@@ -79,7 +80,8 @@ class WatermarkFlow:
     @cached_property
     def sliding(self) -> Mapping[str, Sliding]:
         """The operators whose windows slide."""
-        return {name: sliding for (name, _), sliding in self.program.sliders.items()}
+        sliders = self.program.sliders
+        return {name: sliding for (name, _), sliding in sliders.items()}
 
     @cached_property
     def pending_above(self) -> Mapping[str, frozenset[str]]:
@@ -157,16 +159,17 @@ class _Computation:
     def _sent(self, name: str) -> Watermark:
         """The watermark of what an operator sends. It never goes back."""
         if name not in self._found:
+            before = self._before
             now = self._estimated(name) if name in self._flow.sources else self._passed(name)
-            self._found[name] = Watermark(later(self._before.sent.get(name), now.at), now.is_idle)
+            self._found[name] = Watermark(later(before.sent.get(name), now.at), now.is_idle)
         return self._found[name]
 
     # ---- operators that pass on watermarks
 
     def _passed(self, name: str) -> Watermark:
-        flow, operator = self._flow, self._flow.operator(name)
+        flow, operator, before = self._flow, self._flow.operator(name), self._before
         if isinstance(operator, DelayOperator):  # sends in the next window what it receives in this one
-            return Watermark(self._before.sent.get(flow.feeders[name]["input"]))
+            return Watermark(before.sent.get(flow.feeders[name]["input"]))
         arrived = self._combined(name)
         if arrived.at is not None:
             self._arrived[name] = arrived.at
@@ -175,11 +178,11 @@ class _Computation:
 
     def _passed_once(self, name: str, arrived: Watermark) -> Watermark:
         """What an operator passes on of the watermark of its inputs, unless it sends earlier items again."""
-        flow, operator = self._flow, self._flow.operator(name)
+        flow, operator, before = self._flow, self._flow.operator(name), self._before
         if self._progress.window_id % flow.program.windows[name]:
             return Watermark(is_idle=arrived.is_idle)  # holds items until its application window ends
         if operator.uses_watermark:
-            return Watermark(self._before.arrived.get(name), arrived.is_idle)
+            return Watermark(before.arrived.get(name), arrived.is_idle)
         held = of_elements(self._items.get(name, ()), None, None, self._progress.now)
         if not self._items.get(name):
             return arrived
@@ -190,7 +193,8 @@ class _Computation:
 
         The next time is after a multiple of `step` windows. It then sends the items of the last `length` windows.
         """
-        kept = self._before.slid.get(name, ())
+        before = self._before
+        kept = before.slid.get(name, ())
         kept = (*kept, later(kept[-1] if kept else None, passed.at))[-sliding.length :]
         self._slid[name] = kept
         until_next = sliding.step - self._progress.window_id % sliding.step
@@ -199,15 +203,17 @@ class _Computation:
 
     def _combined(self, name: str) -> Watermark:
         """The watermark of all inputs together, which never goes back."""
+        before = self._before
         combined = _combined([self._sent(feeder) for feeder in self._flow.holding[name]])
-        return combined._replace(at=later(self._before.arrived.get(name), combined.at))
+        return combined._replace(at=later(before.arrived.get(name), combined.at))
 
     # ---- sources of watermarks
 
     def _estimated(self, name: str) -> Watermark:
         operator = self._flow.operator(name)
         if isinstance(operator, InputOperator):
-            watermark = Watermark(self._progress.sources.get(name))
+            sources = self._progress.sources
+            watermark = Watermark(sources.get(name))
         elif isinstance(operator, SplittableOperator):
             watermark = self._of_elements(name, operator)
         else:
@@ -217,11 +223,11 @@ class _Computation:
         return Watermark(is_idle=watermark.is_idle) if self._is_behind(name) else watermark
 
     def _of_elements(self, name: str, operator: SplittableOperator[object, object]) -> Watermark:
-        port = work_port(operator)
+        port, before, flow = work_port(operator), self._before, self._flow
         into, items = Address.of(name, port), self._items.get(name, ())
         done = [report.done[into] for report in self._progress.reports if into in report.done]
         reported = [each.reached for each in done if each.reached]
-        latest = later(self._before.latest.get(name), max((max(each.values()) for each in reported), default=None))
+        latest = later(before.latest.get(name), max((max(each.values()) for each in reported), default=None))
         if latest is not None:
             self._latest[name] = latest
         growing = self._of_growing(name, reported) if operator.sources_grow else {}
@@ -231,17 +237,18 @@ class _Computation:
             left = of_partitions(growing.values(), idle_after, now)
             watermark = _combined([watermark, left]) if items else left
         elif idle_after is not None and not items:
-            since = now if reported else self._before.quiet_since.get(name, now)
+            since = now if reported else before.quiet_since.get(name, now)
             self._quiet_since[name] = since
             watermark = watermark._replace(is_idle=is_idle(since, idle_after, now))
-        feeder = self._flow.feeders.get(name, {}).get(port)
+        feeder = flow.feeders.get(name, {}).get(port)
         if feeder is None:
             return watermark
         return _lowest([watermark, self._sent(feeder)])._replace(is_idle=watermark.is_idle)
 
     def _of_growing(self, name: str, reported: Iterable[Mapping[str, datetime]]) -> Mapping[str, Estimate]:
         """The latest watermark of each source that grows."""
-        growing = dict(self._before.growing.get(name, {}))
+        before = self._before
+        growing = dict(before.growing.get(name, {}))
         for source, at in chain.from_iterable(each.items() for each in reported):
             last = growing.get(source)
             growing[source] = Estimate(at=at if last is None else max(last.at, at), since=self._progress.now)
@@ -250,8 +257,9 @@ class _Computation:
         return growing
 
     def _of_partitions(self, name: str, operator: Operator) -> Watermark:
-        count = len(self._flow.program.operators[name])
-        kept = self._before.estimates.get(name, ())
+        program, before = self._flow.program, self._before
+        count = len(program.operators[name])
+        kept = before.estimates.get(name, ())
         estimates: list[Estimate | None] = list(kept) if len(kept) == count else [None] * count
         for report in self._progress.reports:
             if name in report.estimated:

@@ -7,13 +7,12 @@ incomplete. A file that a reader left to a later reading gets none.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import SplittableOperator
-from dagkit.engine.files.receipt import Receipt
+from dagkit.engine.files.receipt import ReadCounts, Receipt
 from dagkit.engine.files.staging import Part
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
 from dagkit.engine.parts.setting_aside import Aside
@@ -88,7 +87,8 @@ def _worked_in(ended: EndedWindow) -> dict[str, list[tuple[str, FileWork]]]:
     worked: dict[str, list[tuple[str, FileWork]]] = {}
     for report in ended.answer.reports:
         for into, done in report.done.items():
-            for source, work in done.record.files.items():
+            record = done.record
+            for source, work in record.files.items():
                 if work.element_ids:
                     worked.setdefault(source, []).append((into.operator, work))
     return worked
@@ -96,28 +96,20 @@ def _worked_in(ended: EndedWindow) -> dict[str, list[tuple[str, FileWork]]]:
 
 def _updated(receipt: Receipt, window_id: int, worked: Worked, parts: Iterable[Part]) -> Receipt:
     """A receipt after a window that read the file. Pieces of files of other blocks hold nothing of it."""
-    counted = {
-        "rows": _sum(receipt.rows, ((reader, work.rows) for reader, work in worked)),
-        "rejected": _sum(receipt.rejected, ((reader, work.rejected) for reader, work in worked)),
-        "dropped": _sum(receipt.dropped, ((reader, work.dropped) for reader, work in worked)),
-    }
     elements = {element for _, work in worked for element in work.element_ids}
     written = (part.file for part in parts if part.part and part.element_id in elements)
     outputs = tuple(sorted({*receipt.outputs, *written}))
     windows = (receipt.windows[0] if receipt.windows else window_id, window_id)
     stated = reduce(instead_of, (work.instead for _, work in worked))
     is_left = receipt.is_left or (stated is not None and not stated)  # empty: the file was left
+    counts = receipt.counts.joined(_counts_of(reader, work) for reader, work in worked)
     return receipt.model_copy(
-        update={**counted, "outputs": outputs, "windows": windows, "is_left": is_left, **(stated or {})}
+        update={"counts": counts, "outputs": outputs, "windows": windows, "is_left": is_left, **(stated or {})}
     )
 
 
-def _sum(before: Mapping[str, int], counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """The counts of each reader after a window."""
-    after = Counter(before)
-    for reader, count in counts:
-        after[reader] += count
-    return dict(sorted(after.items()))
+def _counts_of(reader: str, work: FileWork) -> ReadCounts:
+    return ReadCounts(rows={reader: work.rows}, rejected={reader: work.rejected}, dropped={reader: work.dropped})
 
 
 class Accounts(RunPart):

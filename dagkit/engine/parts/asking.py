@@ -19,7 +19,7 @@ def answered(place: str, asks: Asks, seconds: float) -> Reply:
     seen = SeenRun.of(store)
     if seen is not None and not seen.runs:
         raise NotRunning(
-            seen.snapshot.application, seen.state, "launch it and ask again, or change the property file that it reads"
+            seen.launch.application, seen.state, "launch it and ask again, or change the property file that it reads"
         )
     request = ask(store, asks, datetime.now(UTC))
     until = time.monotonic() + seconds

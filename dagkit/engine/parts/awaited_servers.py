@@ -15,31 +15,34 @@ class AwaitedServers(RunPart):
     """The outages of servers, during which the oldest window in flight is put off."""
 
     def __init__(self, run: RunState) -> None:
-        self._run = run
+        self._in_flight = run.in_flight
+        self._publisher = run.publisher
+        self._clock = run.clock
         self._outages: dict[str, Outage] = {}
         """By the operator that raised `Unavailable`."""
 
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
-        put_off = self._run.in_flight.put_off
+        put_off = self._in_flight.put_off
         if put_off is not None:
             yield Want.RESUME, put_off.until
 
     def perform(self, action: Action) -> None:
         if isinstance(action, Resume):
-            self._run.in_flight.resume()
+            self._in_flight.resume()
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
         """Put the next attempt off, as often as a server does not answer an operator."""
         if not isinstance(error, OperatorFailed) or not error.is_away:
             return task
-        name, clock = error.failure.operator, self._run.clock
+        failure, clock = error.failure, self._clock
+        name = failure.operator
         outage = self._outages.setdefault(name, Outage(name, lambda: clock.now().timestamp()))
         if not outage.is_on:
-            self._run.publisher.started(window)
-            self._run.publisher.failed(window, error, again=True)
+            self._publisher.started(window)
+            self._publisher.failed(window, error, again=True)
         window.attempts.cause = error
-        pause = outage.failed(error.failure.message.partition(": ")[2])
-        until = self._run.now() + timedelta(seconds=pause)
+        pause = outage.failed(failure.message.partition(": ")[2])
+        until = clock.now() + timedelta(seconds=pause)
         window.attempts.put_off = PutOff(until, "waited for a server that does not answer")
         return task
 

@@ -41,6 +41,7 @@ class DriverInputs(RunPart):
     def __init__(self, run: RunState, queue: PendingWork) -> None:
         """Read the discoveries from the ledger. Raise `discovery-stranded` if one of them has no receiver."""
         self._run = run
+        self._journal = run.journal
         self._queue = queue
         self.found: deque[Discovery] = deque(run.journal.discoveries())
         """Discoveries that no window has taken yet, in order."""
@@ -55,7 +56,7 @@ class DriverInputs(RunPart):
         """Set up the input operators, each with its state from the ledger."""
         program, checkpoint = self._run.program, self._run.checkpoint
         for name in sorted(program.sources):
-            state, ended = self._run.journal.state_of(name), name in checkpoint.ended
+            state, ended = self._journal.state_of(name), name in checkpoint.ended
             self._at_work[name] = self._lively(program, name, state, checkpoint.window + 1, ended=ended)
 
     def change(self, after: Program) -> None:
@@ -99,23 +100,24 @@ class DriverInputs(RunPart):
 
     def _record(self, driver_input: DriverInput, discovery: Discovery) -> None:
         driver_input.recorded = driver_input.state
-        self.found.append(self._run.journal.add(discovery, driver_input.recorded, driver_input.watermark))
+        self.found.append(self._journal.add(discovery, driver_input.recorded, driver_input.watermark))
 
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """Return a live input operator with its last state."""
-        settings, clock = self._run.settings, self._run.clock
+        run = self._run
+        settings, clock, launch, woken = run.settings, run.clock, run.launch, run.woken
         context = context_of(program, name, until=settings.until, now=clock.now, window_id=window_id)
-        context = replace(context, application_path=settings.application_path, launched=self._run.launched)
-        known = self._at_work[name].watermark if name in self._at_work else self._run.journal.watermark_of(name)
+        context = replace(context, application_path=settings.application_path, launched=launch.began)
+        known = self._at_work[name].watermark if name in self._at_work else self._journal.watermark_of(name)
         return DriverInput(
             program,
             name,
             state,
             ended=ended,
             context=context,
-            wake=self._run.woken.set,
+            wake=woken.set,
             watermark=known,
-            log=self._run.launch.log,
+            log=launch.log,
         )
 
     # ---- looking
@@ -126,7 +128,8 @@ class DriverInputs(RunPart):
         A launch that drains looks no more. One that runs once looks until all inputs have looked in vain; one that
         runs until it is idle does not wait for a later look then.
         """
-        awake, until = self._awake, self._run.settings.until
+        awake, settings = self._awake, self._run.settings
+        until = settings.until
         free = [each for each in awake if not each.is_busy]
         if len(free) < len(awake):
             yield Want.BUSY, now
@@ -159,7 +162,7 @@ class DriverInputs(RunPart):
             run.publisher.found(discovery, self.work_in(discovery))
 
     def _look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
-        now = self._run.now()
+        now, settings = self._run.now(), self._run.settings
         for driver_input in self._at_work.values():
             if not driver_input.due(now):
                 continue
@@ -168,7 +171,7 @@ class DriverInputs(RunPart):
                 continue
             self._record(driver_input, discovery)
             yield self.found[-1]
-            if self._run.settings.until is Until.IDLE:  # inputs that found nothing before look once more after this
+            if settings.until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():
                     other.in_vain = False
 
@@ -203,7 +206,7 @@ class DriverInputs(RunPart):
         for discovery in mine:
             del self._work[discovery.operator, discovery.seq]
         window.task = replace(window.task, arriving=tuple(delivered(self._run.program, mine)))
-        window.queued = Queued(waiting, self._queue.queue.ends())
+        window.queued = Queued(waiting, self._queue.ends())
         self._queue.add(waiting)
 
     def work_in(self, *discoveries: Discovery) -> list[WorkItem]:

@@ -124,7 +124,8 @@ class InFlightWindow:
     @property
     def leaves(self) -> Leaving:
         """The work that the last attempt at it leaves."""
-        return self.task.attempt.leaves
+        attempt = self.task.attempt
+        return attempt.leaves
 
     @property
     def work(self) -> list[WorkItem]:

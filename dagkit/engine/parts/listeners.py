@@ -78,7 +78,7 @@ class StatsListeners:
         """Follow a changed application: keep the statistics of the operators that remain."""
         self._plan, self._summary = plan, plan.summary
         before, self._listened = self._listened, {}
-        for node in plan.compilation.graph.nodes:
+        for node in plan.graph.nodes:
             listeners = _listeners_of(plan, node)
             if not listeners or node.name not in plan.program.stage_of:
                 continue
@@ -100,14 +100,15 @@ class StatsListeners:
         if not self._listened:
             return
         self._costs.committed(millis, max((report.busy_millis for report in answer.reports), default=0.0))
+        program = self._plan.program
         for name, listened in self._listened.items():
-            level = self._plan.program.stage_of[name].level
+            level = program.stage_of[name].level
             read = busy = 0.0
             for report in answer.reports:
                 figures = report.figures.get(name)
                 if report.level != level or figures is None:
                     continue
-                operator = self._plan.program.operators[name][0]
+                operator = program.operators[name][0]
                 stats = stats_of(operator, figures, window_id=window_id, ended=at)
                 self._course(listened, report.slot).add(stats, at, figures.millis)
                 if figures.read:
@@ -133,12 +134,12 @@ class StatsListeners:
 
     def notify_partitioned(self, operator: str) -> None:
         """Report the partitions of an operator to its partitioner, by their physical IDs."""
-        graph = self._plan.compilation.graph
+        graph, compilation = self._plan.graph, self._plan.compilation
         partitioner, _ = partitioner_of(graph, graph.by_name[operator])
         if partitioner is None:
             return
         listened = self._listened.get(operator)
-        partitions = self._plan.compilation.partitioned[operator].partitions
+        partitions = compilation.partitioned[operator].partitions
         ids = [i if listened is None else self._course(listened, i).number for i in range(len(partitions))]
         try:
             partitioner.partitioned(dict(zip(ids, partitions, strict=True)))
@@ -243,11 +244,11 @@ def _listeners_of(plan: RunningPlan, node: Node) -> list[StatsListener]:
     A partitioner that listens replaces an operator that partitions itself. A listener that STATS_LISTENERS also names
     is asked once.
     """
-    given: Any = plan.compilation.graph.value(node, OperatorContext.STATS_LISTENERS)
+    given: Any = plan.graph.value(node, OperatorContext.STATS_LISTENERS)
     many = given if isinstance(given, list | tuple) else [] if given is None else [given]
     listeners = [one for one in many if isinstance(one, StatsListener)]
     operator: Any = node.operator
-    partitioner: Any = partitioner_of(plan.compilation.graph, node)[0]
+    partitioner: Any = partitioner_of(plan.graph, node)[0]
     replaced = isinstance(partitioner, StatsListener) and isinstance(operator, Partitioner)
     for own in [partitioner] if replaced else [partitioner, operator]:
         if isinstance(own, StatsListener) and not any(type(listener) is type(own) for listener in listeners):

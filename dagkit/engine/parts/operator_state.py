@@ -55,9 +55,9 @@ class OperatorState(RunPart):
         return bool(self._held)
 
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
-        run, last = self._run, self._run.checkpoint
-        counts, begun_after = run.summary.counts, last.window + len(run.in_flight)
-        if not run.summary.overlaps:
+        run, last, summary = self._run, self._run.checkpoint, self._run.summary
+        counts, begun_after = summary.counts, last.window + len(run.in_flight)
+        if not summary.overlaps:
             yield Want.ALONE, now
         if self._held and not run.in_flight:
             yield Want.WINDOW, now
@@ -65,7 +65,7 @@ class OperatorState(RunPart):
             yield Want.EMPTY, self._beat or now
             yield Want.CLOSE, now
         # an operator overrides `drained`, or a file waits for the notice that input is drained
-        waits = run.summary.drains or any(part.element_id is None for part in last.files)
+        waits = summary.drains or any(part.element_id is None for part in last.files)
         if waits and not last.drained and last.window > 0:
             yield Want.CLOSE, now
             if not any((begun_after + 1) % count for count in counts):
@@ -79,7 +79,8 @@ class OperatorState(RunPart):
         self._held = []
 
     def is_changed_by(self, window: InFlightWindow, answer: Answer) -> bool:
-        is_in_midst = any((window.window_id - 1) % count for count in self._run.summary.counts)
+        summary = self._run.summary
+        is_in_midst = any((window.window_id - 1) % count for count in summary.counts)
         return is_in_midst or bool(answer.delayed) or self._after(answer) != self.state
 
     def _after(self, answer: Answer) -> State:
@@ -91,7 +92,8 @@ class OperatorState(RunPart):
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         self.state, self._held = checkpoint.state, list(ended.answer.delayed)
-        self._beat = self._run.now() + timedelta(milliseconds=self._run.summary.millis)
+        run = self._run
+        self._beat = run.now() + timedelta(milliseconds=run.summary.millis)
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         """Call what operators registered for the commit."""
@@ -123,7 +125,8 @@ class Watermarks(RunPart):
 
         Between two windows, watermarks advance if a source becomes idle, or if an input operator advances its own.
         """
-        run, flow, times = self._run, self._run.plan.flow, self._run.checkpoint.event_times
+        run = self._run
+        flow, times = run.plan.flow, run.checkpoint.event_times
         if flow is None or not flow.users or run.in_flight or Want.WORK in known or self._inputs.found:
             return
         waiting = self._queue.all()
@@ -148,12 +151,14 @@ class Watermarks(RunPart):
         )
 
     def before(self, window: InFlightWindow) -> None:
-        flow = self._run.plan.flow
+        run = self._run
+        flow = run.plan.flow
         if flow is not None:
-            window.task = replace(window.task, seen=flow.seen(self._run.checkpoint.event_times))
+            window.task = replace(window.task, seen=flow.seen(run.checkpoint.event_times))
 
     def after(self, ended: EndedWindow, saved: Saved) -> Saved:
-        flow = self._run.plan.flow
+        plan = self._run.plan
+        flow = plan.flow
         if flow is None:
             return {"event_times": EventTimes()}
         has_delayed = bool(ended.answer.delayed)

@@ -57,7 +57,8 @@ class Outputs(RunPart):
     def __init__(self, run: RunState, aside: Aside) -> None:
         self._run = run
         self._aside = aside
-        self._deliveries = Deliveries(run.journal.chain.dataset_id, run.settings.application_path, run.clock)
+        chain, settings = run.journal.chain, run.settings
+        self._deliveries = Deliveries(chain.dataset_id, settings.application_path, run.clock)
         self._woken_at: datetime | None = None
         """When the last committed window began: it was the answer to all earlier requests of operators."""
         self._unfinished: Mapping[str, list[Part]] = {}
@@ -78,7 +79,8 @@ class Outputs(RunPart):
 
     @property
     def _path(self) -> str:
-        return self._run.settings.application_path
+        settings = self._run.settings
+        return settings.application_path
 
     @property
     def unplaced(self) -> Mapping[str, list[Part]]:
@@ -88,9 +90,10 @@ class Outputs(RunPart):
     @property
     def next_wake(self) -> datetime | None:
         """When a window is wanted although there may be no work, so that an operator can complete a file."""
-        if self._run.settings.until is not Until.STOPPED:
+        run = self._run
+        if run.settings.until is not Until.STOPPED:
             return None
-        return next_wake(self._run.checkpoint.files, self._run.program.operators, self._woken_at)
+        return next_wake(run.checkpoint.files, run.program.operators, self._woken_at)
 
     def begin(self) -> None:
         settings = self._run.settings
@@ -116,13 +119,16 @@ class Outputs(RunPart):
 
     def before(self, window: InFlightWindow) -> None:
         """Give the first attempt a place to stage in, if any operator stages files or entries."""
-        if self._run.summary.writes:
-            window.task = window.task.trying(staging=self._attempt(window.window_id))
+        window.task = self._staging(window.task)
         is_finished = not self._is_unfinished and self._deliveries.is_prepared(self._run.program)
         window.is_alone = window.is_alone and is_finished
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
-        return task.trying(staging=self._attempt(window.window_id)) if self._run.summary.writes else task
+        return self._staging(task)
+
+    def _staging(self, task: WindowTask) -> WindowTask:
+        summary = self._run.summary
+        return task.trying(staging=self._attempt(task.window_id)) if summary.writes else task
 
     def _attempt(self, window_id: int) -> StagingPlace:
         """Return a new staging place for an attempt at a window."""
@@ -179,8 +185,8 @@ class Outputs(RunPart):
         refuse_unseen(parts, self._path)
         written = [part for part in (*parts, *finished) if not part.is_external]
         if written:
-            self._began = self._began or when_began(self._path)
-            refuse_blocked((*self._run.checkpoint.files, *written), self._folders)
+            self._began, last = self._began or when_began(self._path), self._run.checkpoint
+            refuse_blocked((*last.files, *written), self._folders)
             older = refuse_written_again(written, self._began)
             self._warn_of_replacing([file for file in older if file not in self._warned])
 
@@ -194,7 +200,8 @@ class Outputs(RunPart):
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         self._forget_attempts(checkpoint.window)
         self._unfinished, self._owes_receipts = by_file(checkpoint.finished), bool(checkpoint.receipted)
-        staging = ended.task.attempt.staging
+        attempt = ended.task.attempt
+        staging = attempt.staging
         if staging is not None:
             self._woken_at = staging.began
         if self._replaced:
@@ -219,7 +226,8 @@ class Outputs(RunPart):
         try:
             self._deliveries.attempt(self._finish)
         except DagkitError as error:
-            self._run.journal.refuse_overtaken(error)
+            journal = self._run.journal
+            journal.refuse_overtaken(error)
             raise
 
     def _finish(self) -> None:
@@ -247,7 +255,8 @@ class Outputs(RunPart):
 
     def _place(self) -> None:
         """Put the files of the last commit in place."""
-        run, window_id, durable = self._run, self._run.window, self._run.settings.durable
+        run, window_id, settings = self._run, self._run.window, self._run.settings
+        durable = settings.durable
         files = {file: parts for file, parts in self.unplaced.items() if any(part.part for part in parts)}
         if is_begun(self._path, window_id):
             files = still_to_place(files, self._path)
@@ -272,7 +281,8 @@ class Outputs(RunPart):
 
         A commit may have succeeded although its answer was lost, so keep what the newest checkpoint names.
         """
-        newest = self._run.journal.newest_checkpoint()
+        journal = self._run.journal
+        newest = journal.newest_checkpoint()
         named = attempts_in([*newest.files, *newest.finished])
         sweep_attempts(self._path, [place for place in self._uncommitted if place.folder not in named])
 
@@ -281,7 +291,8 @@ class Outputs(RunPart):
 
     def _needed(self) -> set[str]:
         """The windows whose staged pieces are still needed."""
-        return staged_in(self._run.checkpoint.files) | {str(place.window) for place in self._uncommitted}
+        last = self._run.checkpoint
+        return staged_in(last.files) | {str(place.window) for place in self._uncommitted}
 
 
 def incomplete_keys_in(program: Program, state: State) -> Iterator[str]:

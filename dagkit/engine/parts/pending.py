@@ -90,6 +90,7 @@ class PendingWork(RunPart):
 
     def __init__(self, run: RunState) -> None:
         self._run = run
+        self._in_flight = run.in_flight
         self.queue = WorkQueue.of(renewed(run.checkpoint.queue))
         self._later = DrainPolicy(run.settings.until)
         self._scheduler = Scheduler(self.queue, WindowSizer(float(run.summary.millis)))
@@ -98,6 +99,22 @@ class PendingWork(RunPart):
 
     def add(self, work: Iterable[WorkItem]) -> None:
         self.queue.add(work)
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def ends(self) -> dict[str, int]:
+        """The place behind the last block of each lane, by its name."""
+        return self.queue.ends()
+
+    def lengths(self) -> Iterator[tuple[Address, tuple[int, int]]]:
+        """The number of pending blocks and their total length, by input."""
+        yield from self.queue.lengths().items()
+
+    @property
+    def deferred(self) -> Sequence[WorkItem]:
+        """Items with nothing to do before they are due."""
+        return self.queue.deferred
 
     def all(self) -> Waiting:
         """All work that is not done, for this launch and for later ones."""
@@ -109,12 +126,14 @@ class PendingWork(RunPart):
 
     def _truncate(self) -> None:
         """If the application drains, keep only the work in the queue that this launch still does."""
-        if self._run.settings.until is Until.DRAINED:
+        run = self._run
+        if run.settings.until is Until.DRAINED:
             seen: list[WorkItem] = []
+            elements = run.summary.elements
 
             def truncated(work: Sequence[WorkItem]) -> list[WorkItem]:
                 seen.extend(work)
-                return self._later.truncated(work, self._run.summary.elements)
+                return self._later.truncated(work, elements)
 
             self.queue.review(truncated)
             self._later.note(seen)
@@ -122,7 +141,7 @@ class PendingWork(RunPart):
     # ---- deciding
 
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
-        if self._run.in_flight.promised is not None:
+        if self._in_flight.promised is not None:
             yield Want.PROMISED, now
         waiting, due = self._ready(now)
         if waiting:
@@ -137,7 +156,7 @@ class PendingWork(RunPart):
 
         While a window polls, items whose last poll found nothing are left out.
         """
-        polls = not self._run.in_flight.polls
+        polls = not self._in_flight.polls
         queued = len(self.queue) if polls else len(self.queue) - self.queue.polls
         deferred = [
             item for item in self.queue.deferred if self._later.asks_again(item) and (polls or not item.in_vain)
@@ -150,11 +169,12 @@ class PendingWork(RunPart):
         It is at most the queue's capacity less the items that windows in flight may return: a source that is faster
         than its readers is not asked before they have caught up.
         """
-        slots = self._run.summary.slots
+        plan, scheduler = self._run.plan, self._scheduler
+        slots = plan.summary.slots
         enough = 4 * max(1, sum(slots.values()))
-        if self._scheduler.pace.usual is None or self._scheduler.backlog_millis(slots) >= LONGEST_MILLIS:
+        if scheduler.pace.usual is None or scheduler.backlog_millis(slots) >= LONGEST_MILLIS:
             return enough
-        capacity, ahead = self._run.plan.capacity(slots), len(self._run.in_flight.allocated)
+        capacity, ahead = plan.capacity(slots), len(self._in_flight.allocated)
         return min(len(self.queue) + 1, max(0, max(enough, capacity) - ahead))
 
     # ---- one window
@@ -218,7 +238,7 @@ class PendingWork(RunPart):
         self._over(window, answer, None)
 
     def after(self, ended: EndedWindow, saved: Saved) -> Saved:
-        return {"queue": waiting_after(ended.answer.left, self.all(), list(self._run.in_flight))}
+        return {"queue": waiting_after(ended.answer.left, self.all(), list(self._in_flight))}
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         took = (self._run.now() - ended.window.began).total_seconds() * 1000

@@ -25,10 +25,11 @@ class Publishing(RunPart):
 
     def __init__(self, run: RunState, inputs: DriverInputs, queue: PendingWork, outputs: Outputs) -> None:
         self._run = run
+        self._publisher = run.publisher
         self._inputs = inputs
         self._queue = queue
         self._outputs = outputs
-        self._metrics = AggregatedMetrics(aggregators_of(run.plan.compilation.graph))
+        self._metrics = AggregatedMetrics(aggregators_of(run.plan.graph))
 
     def perform(self, action: Action) -> None:
         if isinstance(action, Look):
@@ -39,23 +40,32 @@ class Publishing(RunPart):
 
     def _report_waiting(self) -> None:
         """Report why input that is there is not read yet, if that has changed."""
-        deferred = self._queue.queue.deferred
         waiting = [
             *self._inputs.waits_for,
-            *((item.into.operator, item.waits_for) for item in deferred if item.waits_for),
+            *((item.into.operator, item.waits_for) for item in self._queue.deferred if item.waits_for),
         ]
-        self._run.publisher.waiting([f"{name}: {reason}" for name, reason in dict.fromkeys(waiting)])
+        self._publisher.waiting([f"{name}: {reason}" for name, reason in dict.fromkeys(waiting)])
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
-        now = self._run.now()
-        append(self._run.launch.log, (line for report in ended.answer.reports for line in report.printed))
-        self._run.publisher.publish(self._committed(ended, now))
-        self._run.publisher.publish(self._measured(ended, checkpoint, now))
+        run = self._run
+        now, launch = run.now(), run.launch
+        append(launch.log, (line for report in ended.answer.reports for line in report.printed))
+        queues = self._queues()
+        self._publisher.publish(self._committed(ended, queues, now))
+        self._publisher.publish(self._measured(ended, checkpoint, queues, now))
         self._report_waiting()
 
-    def _committed(self, ended: EndedWindow, now: datetime) -> Committed:
-        run, answer, queue = self._run, ended.answer, self._queue.queue
-        files, by_unit = self._outputs.unplaced, run.publisher.by_unit
+    def _queues(self) -> Sequence[Queue]:
+        summary = self._run.summary
+        return [
+            Queue(*into.into, *length, unit_of(summary.elements[address].operator))
+            for address, length in self._queue.lengths()
+            for into in [summary.addresses[address]]
+        ]
+
+    def _committed(self, ended: EndedWindow, queues: Sequence[Queue], now: datetime) -> Committed:
+        journal, answer, by_unit = self._run.journal, ended.answer, self._publisher.by_unit
+        files = self._outputs.unplaced
         figures = [(name, each) for report in answer.reports for name, each in report.figures.items()]
         return Committed(
             window_id=ended.window_id,
@@ -63,23 +73,17 @@ class Publishing(RunPart):
             positions=sum(report.positions for report in answer.reports),
             files=len(files),
             written=sum(part.length for part in answer.parts),
-            waiting=len(queue),
-            waiting_positions=queue.positions,
+            queues=queues,
             underway=_underway_in(answer.reports),
             visible=self._outputs.next_wake,
-            block=run.journal.chain.head.seq,
+            block=journal.last_block,
             read=by_unit((name, each.read) for name, each in figures),
-            pending=by_unit((into.operator, length) for into, (_, length) in queue.lengths().items()),
             received=sum(sum(each.taken.values()) for _, each in figures),
             completed=sum(part.length for pieces in files.values() for part in pieces),
         )
 
-    def _measured(self, ended: EndedWindow, checkpoint: Checkpoint, now: datetime) -> Measured:
+    def _measured(self, ended: EndedWindow, checkpoint: Checkpoint, queues: Sequence[Queue], now: datetime) -> Measured:
         run, program, window_id, answer = self._run, ended.program, ended.window_id, ended.answer
-        queues = [
-            Queue(*run.summary.addresses[into].into, *length, unit_of(run.summary.elements[into].operator))
-            for into, length in self._queue.queue.lengths().items()
-        ]
         operators = window_stats(
             program,
             window_id,

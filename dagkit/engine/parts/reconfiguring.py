@@ -78,17 +78,17 @@ class Reconfiguration(RunPart):
 
     def read_requests(self) -> None:
         """Queue the changes that users have requested from outside; while a scan is busy, no file is forgotten."""
-        window_id = self._run.window
+        run, window_id = self._run, self._run.window
         changes: list[PendingChange] = [*self._waiting]
         for request in self._inbox.read_requests(window_id):
             match request.asks:
                 case GiveUp() | Retry() as asks:
                     self._work_requests.append(WorkRequest(asks, request.id))
                 case StopRun():
-                    self._run.woken.stop()
+                    run.woken.stop()
                     self._inbox.reply(Reply(id=request.id, done=True, window=window_id))
                 case TapStream() as asks:
-                    self._taps.add(request, asks, self._run.plan.compilation.graph)
+                    self._taps.add(request, asks, run.plan.graph)
                 case asks:
                     changes.append(change_of(request, asks))
         is_busy = bool(changes) and self._inputs.is_busy
@@ -126,9 +126,10 @@ class Reconfiguration(RunPart):
 
     def _backlogs(self, now: datetime) -> dict[Address, Backlog]:
         """The backlog of each input: the queue, the work in flight, and the discoveries that no window has taken."""
-        in_flight = BacklogCount.by_input(self._run.in_flight.allocated, now)
-        near = self._run.summary.near
-        return self._queue.queue.backlogs(near, now, [*self._inputs.backlog_counts(), in_flight])
+        windows, summary = self._run.in_flight, self._run.summary
+        others = [*self._inputs.backlog_counts(), BacklogCount.by_input(windows.allocated, now)]
+        queue = self._queue.queue
+        return queue.backlogs(summary.near, now, others)
 
     # ---- changes
 
@@ -169,17 +170,19 @@ class Reconfiguration(RunPart):
     def _announce(self, *facts: Fact) -> None:
         """Record decisions, and publish them."""
         self.record(*facts)
+        run = self._run
         for fact in facts:
-            self._run.publisher.publish(Reshaped(self._run.next_window, fact))
+            run.publisher.publish(Reshaped(run.next_window, fact))
 
     def _take(self, plan: RunningPlan) -> None:
         """Run another plan from the next window on. If that is impossible, raise and change nothing."""
         carried = self._operators.carried(plan.program)
         self._inputs.change(plan.program)
-        self._run.backend.load(plan.compilation)
+        run = self._run
+        run.backend.load(plan.compilation)
         self._operators.take(carried)
         self._listeners.follow(plan)
-        self._run.plan = plan
+        run.plan = plan
 
     def _forget_file(self, change: Forgetting) -> None:
         """Let an operator forget a file; raise `Refused` if it cannot. No window is in flight, and no scan runs.
@@ -187,7 +190,8 @@ class Reconfiguration(RunPart):
         An input operator's state is recorded at once, with the ID of the request; that of another one by the next
         commit, which names the request, too. So a driver that is killed in between performs the request once.
         """
-        name, path, operators = change.operator, change.path, self._run.program.operators
+        name, path, program = change.operator, change.path, self._run.program
+        operators = program.operators
         if name not in operators:
             raise Refused(f"there is no operator {name}", did_you_mean(name, operators))
         reading = [item for item in self._queue.all() if is_named(item.source or "", path)]
@@ -196,7 +200,7 @@ class Reconfiguration(RunPart):
             raise Refused(f"{shown(path)} is still being read, without an end", help_)
         if reading:
             raise Refused(f"{shown(path)} is still being read", "ask again when its last block was read")
-        holder = self._inputs if name in self._run.program.sources else self._operators
+        holder = self._inputs if name in program.sources else self._operators
         reason = holder.forget_file(name, path, change.request)
         if reason:
             raise Refused(reason, "`dagkit files explain` shows what is known of it")

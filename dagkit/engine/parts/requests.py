@@ -281,7 +281,7 @@ class RequestInbox:
 
     def _is_for_this_launch(self, asks: StopRun) -> bool:
         status = read_status(self._store)
-        return status is not None and status.driver.launch == asks.launch
+        return status is not None and status.launch.id == asks.launch
 
     def is_there(self, request: str) -> bool:
         """Whether a request has not been withdrawn."""

@@ -151,7 +151,8 @@ class EndedWindow:
     @property
     def given(self) -> Sequence[WorkItem]:
         """The work that its discoveries added to the queue."""
-        return self.window.queued.work
+        queued = self.window.queued
+        return queued.work
 
 
 class RunPart:

@@ -24,6 +24,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.errors import ApplicationFaults
+from dagkit.graph import Graph
 from dagkit.plan.model import Keys
 
 _log = logging.getLogger(__name__)
@@ -86,13 +87,17 @@ class RunningPlan:
         """The flow of watermarks; None if no operator estimates one."""
         return WatermarkFlow.of(self.program)
 
+    @property
+    def graph(self) -> Graph:
+        return self.compilation.graph
+
     def count(self, operator: str) -> int:
         """The number of partitions of an operator."""
         return self.compilation.partitioned[operator].count
 
     def capacity(self, inputs: Iterable[Address]) -> int:
         """The total queue capacity of these inputs."""
-        ports = [(self.compilation.graph.by_name[into.operator], into.port) for into in inputs]
+        ports = [(self.graph.by_name[into.operator], into.port) for into in inputs]
         return sum(node.port_value(port, PortContext.QUEUE_CAPACITY) for node, port in ports)
 
     def setting(self, operator: str, name: str, raw: Any) -> "RunningPlan":
@@ -137,7 +142,8 @@ class RunningPlan:
         """Return the plan with these partitions, if its configuration still gives the counts that it gave then."""
         plan = self
         for operator, partitioned in kept.items():
-            there = plan.configured.partitioned.get(operator)
+            configured = plan.configured
+            there = configured.partitioned.get(operator)
             if there is None or (there.head, there.count) != (operator, partitioned.configured):
                 _log.warning("%s has the partitions that its configuration says now, for that has changed", operator)
                 continue

@@ -50,7 +50,8 @@ class RecordSearch(RunPart):
         """Whether the last window was a step of the search: the next one is for other work."""
 
     def begin(self) -> None:
-        if self._run.settings.runs_in_driver:
+        settings = self._run.settings
+        if settings.runs_in_driver:
             self._marker.begin()
 
     def close(self) -> None:
@@ -63,7 +64,8 @@ class RecordSearch(RunPart):
 
     def before(self, window: InFlightWindow) -> None:
         """Schedule a step of the search, or other work. Isolate a window that may end its worker."""
-        search, timeout = self.search, self._run.summary.timeout_millis
+        search, summary = self.search, self._run.summary
+        timeout = summary.timeout_millis
         is_promised = window.promise is not None
         if search is not None and not is_promised:
             window.schedule = self._next_schedule(window.window_id, search)
@@ -90,9 +92,10 @@ class RecordSearch(RunPart):
 
     def _with_traces(self, window: InFlightWindow, task: WindowTask) -> WindowTask:
         """Return a task whose slots note what they process; the same task if there is no folder for the notes."""
+        program, settings = self._run.program, self._run.settings
         with suppress(OSError):
-            folder = folder_for_traces(self._run.settings.application_path, window.window_id)
-            return task.trying(traces=folder, locates=tuple(self._run.program.stage_of))
+            folder = folder_for_traces(settings.application_path, window.window_id)
+            return task.trying(traces=folder, locates=tuple(program.stage_of))
         return task
 
     # ---- a window that failed
@@ -115,12 +118,13 @@ class RecordSearch(RunPart):
             attempts.failures = 0
         if leaves is Leaving.ALL:
             attempts.unreadable.clear()
+        unlocated = attempts.unlocated
         task = task.trying(
             leaves=leaves,
             without=frozenset(attempts.unreadable),
             without_work=attempts.without_work,
             isolated=task.attempt.isolated or attempts.is_traced or leaves is not task.attempt.leaves,
-            locates=() if attempts.unlocated is None else (attempts.unlocated.failure.operator,),
+            locates=() if unlocated is None else (unlocated.failure.operator,),
             traces=None,
         )
         if not attempts.is_traced:
@@ -141,7 +145,8 @@ class RecordSearch(RunPart):
             attempts.failures = 0
             return True
         if self._is_searched(window, error) and not self._goes_by_halves(window):
-            if window.task.attempt.traces is None and not attempts.is_traced:
+            attempt = window.task.attempt
+            if attempt.traces is None and not attempts.is_traced:
                 attempts.is_traced = True
                 return True
             if self._leaves_traced(window, error, places):
@@ -175,10 +180,11 @@ class RecordSearch(RunPart):
     def _suspect_at(self, window: InFlightWindow, place: TracedPlace) -> WorkItem | None:
         """The work at a place, as its operator lets it be divided; None if the window found it, or leaves it."""
         work, _ = parted(window.work, window.attempts.without_work)
+        summary = self._run.summary
         for item in work:
             is_there = item.start <= place.start and place.end <= item.end
             if (item.into, item.number) == (place.into, place.number) and is_there:
-                elements = self._run.summary.elements[item.into]
+                elements = summary.elements[item.into]
                 return item if item.is_shares else cut_out(item, elements, place.low, place.high)
         return None
 
@@ -189,7 +195,8 @@ class RecordSearch(RunPart):
         work, _ = parted(window.work, window.attempts.without_work)
         first = min((each for each in work if each.into == item.into), key=attrgetter("order"))
         is_first = (first.number, first.start, first.end) == (item.number, item.start, item.end)
-        return is_first and is_indivisible(item, self._run.summary.elements[item.into])
+        summary = self._run.summary
+        return is_first and is_indivisible(item, summary.elements[item.into])
 
     def _is_step(self, window: InFlightWindow) -> bool:
         """Whether a window processes suspect work only."""
@@ -213,10 +220,11 @@ class RecordSearch(RunPart):
         """
         if not self._is_searched(window, error):
             raise error
+        summary = self._run.summary
         if self._is_down_to(window):
             (item,) = window.work
             self._refuse_fatal(window, item, error)
-        elif window.leaves is Leaving.NOTHING and self._run.summary.finds:
+        elif window.leaves is Leaving.NOTHING and summary.finds:
             return Leaving.FOUND
         if not window.work:
             raise error
@@ -224,14 +232,15 @@ class RecordSearch(RunPart):
 
     def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
         """Raise `record-fatal` unless the record that ends its worker can be set aside."""
-        if not self._run.summary.sets_aside or not item.has_end or self._aside.is_full:
+        summary = self._run.summary
+        if not summary.sets_aside or not item.has_end or self._aside.is_full:
             place = self._aside.spot(item)
             raise record_fatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
 
     def _may_locate(self, window: InFlightWindow, error: OperatorFailed) -> bool:
         """Whether another attempt may find the place of the record on which an operator failed."""
-        failure, program = error.failure, self._run.program
-        if window.attempts.unlocated is not None or self._run.summary.sets_aside:
+        failure, program, summary = error.failure, self._run.program, self._run.summary
+        if window.attempts.unlocated is not None or summary.sets_aside:
             return False
         if not failure.record or failure.spot.place or failure.slot is None:
             return False
@@ -242,8 +251,8 @@ class RecordSearch(RunPart):
 
         An exception names its record already: it is searched for to set it aside.
         """
-        sets_aside = self._run.summary.sets_aside
-        may_be = isinstance(error, WorkerDied) or (sets_aside and error.code == "operator-failed")
+        summary = self._run.summary
+        may_be = isinstance(error, WorkerDied) or (summary.sets_aside and error.code == "operator-failed")
         return may_be and window.leaves is not Leaving.ALL
 
     # ---- a window that ended

@@ -104,7 +104,8 @@ class Aside(RunPart):
 
     def spot(self, item: WorkItem) -> Spot:
         """Return the position of an item, in words and as the ledger knows it."""
-        elements = self._run.summary.elements[item.into]
+        summary = self._run.summary
+        elements = summary.elements[item.into]
         offset = None if item.is_shares else item.start
         return replace(spot_of(elements.back(item), offset), source=item.name, position=offset)
 

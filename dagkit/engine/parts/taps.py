@@ -66,7 +66,8 @@ class Taps(RunPart):
 
     def before(self, window: InFlightWindow) -> None:
         taps = self.wanted(self._run.now())
-        rejected = (Tap("", *output, MOST_REJECTED, 1) for output in self._run.summary.rejecting)
+        summary = self._run.summary
+        rejected = (Tap("", *output, MOST_REJECTED, 1) for output in summary.rejecting)
         window.task = replace(window.task, taps=(*taps, *rejected))
         if taps:
             self._sent[window.window_id] = _sent_by_inputs(taps, self._inputs.discovered(window))
@@ -74,7 +75,8 @@ class Taps(RunPart):
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         """Answer the requests of which the window has samples."""
         samples = (*self._sent.pop(ended.window_id, ()), *(ended.answer.samples if ended.task.taps else ()))
-        hide = self._run.masking.hide
+        masking = self._run.masking
+        hide = masking.hide
         by_request: dict[str, list[Sample]] = {}
         for sample in samples:
             by_request.setdefault(sample.request, []).append(sample)

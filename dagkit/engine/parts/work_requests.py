@@ -45,7 +45,8 @@ class WorkRequests(RunPart):
             promised = (each for stretches in promise.deal.get(item.into, ()) for each in stretches)
             return any(n == item.number and start < item.end and item.start < end for n, start, end in promised)
 
-        self._aside.retry([each for each in self._aside.decided.all_aside if is_promised(each.item)])
+        decided = self._aside.decided
+        self._aside.retry([each for each in decided.all_aside if is_promised(each.item)])
 
     def _perform(self, window: InFlightWindow, asks: OnWork) -> Sequence[Decided]:
         """Perform a request, and return the facts; raise `Refused` if it concerns no work."""
@@ -64,10 +65,10 @@ class WorkRequests(RunPart):
 
     def _refuse_complete(self, item: WorkItem) -> None:
         """Refuse to retry a part of a block whose output files are complete: its records would replace the files."""
-        program, read = self._run.program, self._run.checkpoint.read
+        program, last = self._run.program, self._run.checkpoint
         after = program.after(item.into.operator)
         declared = [each for name in after for each in output_files(type(program.operators[name][0])).values()]
-        is_complete = item.element_id is not None and is_among(item.element_id, read)
+        is_complete = item.element_id is not None and is_among(item.element_id, last.read)
         if is_complete and any(each.of_blocks for each in declared):
             raise Refused(
                 f"the output files of block {item.element_id} are complete without this work",
@@ -76,7 +77,8 @@ class WorkRequests(RunPart):
 
     def _refuse_read_again(self, item: WorkItem) -> None:
         """Refuse to retry an element that its operator will get again, as a file that has changed since."""
-        elements = self._run.summary.elements[item.into]
+        summary = self._run.summary
+        elements = summary.elements[item.into]
         try:
             elements.operator.refuse_retry(elements.back(item))
         except RunFailure as failure:
@@ -84,7 +86,8 @@ class WorkRequests(RunPart):
 
     def _give_up(self, window: InFlightWindow, asks: GiveUp, aside: Sequence[WorkAside]) -> Sequence[Decided]:
         if window.promise is not None:  # the operator's own pieces can be given up one by one
-            self._queue.queue.divide(window.promise.divided)
+            queue = self._queue.queue
+            queue.divide(window.promise.divided)
             window.promise = window.promise.model_copy(update={"divided": ()})
         pending = self._queue.removed(lambda item: asked_part(asks, item))
         if not pending and not aside:

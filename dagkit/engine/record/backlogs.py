@@ -159,7 +159,7 @@ def _sources_of_others(entries: Iterable[Window], operator: str) -> set[str]:
         for item in entry.checkpoint.queue:
             if item.source is not None:
                 seen.setdefault(item.into.operator, set()).add(item.source)
-        for work in entry.checkpoint.work.inputs or ():
+        for work in entry.work:
             seen.setdefault(Address(work.input).operator, set()).update(span.source for span in work.given)
     mine = seen.pop(operator, set())
     return {source for sources in seen.values() for source in sources} - mine
@@ -175,7 +175,7 @@ def _found_elsewhere(entries: Iterable[Window], operator: str) -> Iterator[tuple
 
 
 def _work_of(entry: Window, operator: str) -> list[InputWork]:
-    return [work for work in entry.checkpoint.work.inputs or () if Address(work.input).operator == operator]
+    return [work for work in entry.work if Address(work.input).operator == operator]
 
 
 def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
@@ -221,7 +221,8 @@ def _drained(
 
 def _read_in(entry: Window, operator: str, foreign: set[str]) -> int:
     """Positions that an operator read in a window."""
-    together = sum(length_of(span) for span in entry.checkpoint.work.consumed if span.source not in foreign)
+    work_of_all = entry.checkpoint.work
+    together = sum(length_of(span) for span in work_of_all.consumed if span.source not in foreign)
     of_input = _work_of(entry, operator)
     folded = sum(work.folded.positions for work in of_input if work.folded is not None)
     return together + folded + sum(length_of(span) for work in of_input for span in work.consumed)

@@ -5,7 +5,7 @@ the queue.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from dagkit.engine.record.row_account import RowAccount, RowsUnbalanced, breache
 from dagkit.engine.record.status_file import LastWindow, SeenRun
 from dagkit.engine.record.stored import CheckpointReader, own_of
 from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record
+from dagkit.ledger.format.recorded_work import InputWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,14 @@ class Window:
 
     @property
     def committed(self) -> datetime:
-        return self.record.block.system_time
+        block = self.record.block
+        return block.system_time
+
+    @property
+    def work(self) -> Sequence[InputWork]:
+        """The work of each input in it."""
+        work = self.checkpoint.work
+        return work.inputs or ()
 
     @property
     def block(self) -> int:

@@ -25,6 +25,7 @@ from dagkit.ledger import (
     DatasetKind,
     Fault,
     Ledger,
+    Pointer,
     SequenceTaken,
     Transaction,
     checkpoint_of,
@@ -75,7 +76,7 @@ class Journal:
         self._checkpoint = StoredCheckpoint({}, ())
         """The last stored checkpoint."""
         self._planned: Transaction | None = None
-        self._after = self.chain.standing.data_at
+        self._after = self._last_data
         """The last window that this run knows; all its plans follow that window."""
         self._heads = {source: root.head for source, root in self.roots.items()}
         """The last discovery that this run knows, by input operator; all its discoveries follow that one."""
@@ -89,9 +90,21 @@ class Journal:
     @property
     def last_hash(self) -> str:
         """The hash of the block of the last committed window."""
-        at = self.chain.standing.data_at
+        at = self._last_data
         assert at is not None, "a window was committed"
         return at.hash
+
+    @property
+    def _last_data(self) -> Pointer | None:
+        """The block of the last committed window."""
+        standing = self.chain.standing
+        return standing.data_at
+
+    @property
+    def last_block(self) -> int:
+        """The number of the last block of the application's chain."""
+        head = self.chain.head
+        return head.seq
 
     # ---- resuming
 
@@ -111,9 +124,9 @@ class Journal:
 
     def discoveries(self) -> list[Discovery]:
         """Return the discoveries that no window has taken yet, in order."""
-        found = []
+        found, standing = [], self.chain.standing
         for name, root in self.roots.items():
-            consumed = self.chain.standing.consumed.get(root.dataset_id)
+            consumed = standing.consumed.get(root.dataset_id)
             first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
             found += [
                 (record.block.system_time, self.discovery(name, record))
@@ -187,12 +200,12 @@ class Journal:
     def commit(self, checkpoint: Checkpoint, parts: Sequence[Part]) -> None:
         """Append a window to the ledger: its inputs, its results and its checkpoint."""
         assert self._planned is not None, "a window is promised before it is committed"
-        planned, self._planned = self._planned, None
+        planned, self._planned, chain = self._planned, None, self.chain
         rows = [_row(part, planned.next_offset + index) for index, part in enumerate(parts)]
         content = lines_of(rows)
         with _written_by(f"window {checkpoint.window}"):
             stored, text = self._checkpoint.after(
-                checkpoint.as_json(), self.chain.standing.next_seq, partial(stored_at, self.chain)
+                checkpoint.as_json(), chain.standing.next_seq, partial(stored_at, chain)
             )
         kept = text.encode()
         event = planned.execute(
@@ -200,14 +213,15 @@ class Journal:
             checkpoint=checkpoint_of(kept),
             watermark=_later(planned.watermark, checkpoint.event_times.application),
         )
-        self.chain.append(event, [content, kept] if rows else [kept], planned=planned)
+        chain.append(event, [content, kept] if rows else [kept], planned=planned)
         self._checkpoint = stored
-        self._after = self.chain.standing.data_at
+        self._after = self._last_data
 
     def _followed(self, planned: Transaction) -> Transaction:
         """Return the plan if it follows the last window that this run knows; raise `SequenceTaken` otherwise."""
         if planned.after != self._after:
-            raise self.chain.log.taken(0 if planned.after is None else planned.after.seq)
+            chain = self.chain
+            raise chain.log.taken(0 if planned.after is None else planned.after.seq)
         return planned
 
     def refuse_overtaken(self, error: BaseException) -> None:
@@ -223,7 +237,8 @@ class Journal:
 
     def _nothing_new(self) -> dict[str, int]:
         """Limits that leave all new discoveries to later windows."""
-        consumed = self.chain.standing.consumed
+        standing = self.chain.standing
+        consumed = standing.consumed
         positions = {root.dataset_id: consumed.get(root.dataset_id) for root in self.roots.values()}
         return {name: at.seq for name, at in positions.items() if at is not None and at.seq is not None}
 
@@ -320,13 +335,14 @@ def refuse_lost_inputs(ledger: Ledger, program: Program) -> None:
         return
     chain = ledger.chain(name)
     before = ledger.inputs_of(chain)
+    standing = chain.standing
     new = sorted(set(program.sources) - set(before.values()))
     for dataset_id, alias in sorted(before.items()):
         if alias in program.sources:
             continue
         if new:
             raise operator_renamed(alias, new[0], "progress", f"what {alias} found is found again then, if it is there")
-        consumed = chain.standing.consumed.get(dataset_id)
+        consumed = standing.consumed.get(dataset_id)
         found = ledger.chain(alias).standing.data_at
         if found is not None and (consumed is None or consumed.seq is None or consumed.seq < found.seq):
             raise RunFailure(

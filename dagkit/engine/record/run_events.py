@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dagkit.api.stats import OperatorStats, WorkProgress
+from dagkit.api.stats import OperatorStats, WorkProgress, by_unit
 from dagkit.engine.program.facts import Fact
 from dagkit.engine.worker.protocol import Sample, Stretch
 from dagkit.ground.amounts import BYTE
@@ -71,6 +71,17 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """The pending work of one input."""
+
+    operator: str
+    port: str
+    blocks: int
+    positions: int
+    unit: str = BYTE
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """A window is in the ledger; its results are permanent."""
 
@@ -83,9 +94,8 @@ class Committed:
     """How many files were completed."""
     written: int
     """How many bytes were written: pieces of files, which may be completed later, and entries of external systems."""
-    waiting: int
-    """How many blocks are pending now."""
-    waiting_positions: int
+    queues: Sequence[Queue] = ()
+    """The work that is pending now."""
     underway: Mapping[str, Sequence[WorkProgress]] = field(default_factory=dict)
     """The work that was begun and is not finished, by operator: some of it, the least complete first."""
     visible: datetime | None = None
@@ -94,12 +104,24 @@ class Committed:
     """The number of the window's block in the application's chain of the ledger."""
     read: Mapping[str, int] = field(default_factory=dict)
     """The positions that were read, by their unit."""
-    pending: Mapping[str, int] = field(default_factory=dict)
-    """The positions that wait, by their unit."""
     received: int | None = None
     """The items that operators received, together; None if it is unknown."""
     completed: int = 0
     """How many bytes the completed files hold, which earlier windows may have written."""
+
+    @property
+    def waiting(self) -> int:
+        """How many blocks are pending now."""
+        return sum(queue.blocks for queue in self.queues)
+
+    @property
+    def waiting_positions(self) -> int:
+        return sum(queue.positions for queue in self.queues)
+
+    @property
+    def pending(self) -> Mapping[str, int]:
+        """The positions that wait, by their unit."""
+        return by_unit((queue.unit, queue.positions) for queue in self.queues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +148,6 @@ class StageRun:
     millis: float
     blocks: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
     """The stretches that were read, by operator."""
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """The pending work of one input."""
-
-    operator: str
-    port: str
-    blocks: int
-    positions: int
-    unit: str = BYTE
 
 
 @dataclass(frozen=True, slots=True)

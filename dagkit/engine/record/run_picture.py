@@ -1,9 +1,8 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from dagkit.api.metrics import Counted, Metric
 from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
-from dagkit.api.stats import by_unit
 from dagkit.engine.program.facts import Scaled
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.backlog_trend import BacklogTrend
@@ -26,34 +24,24 @@ from dagkit.engine.record.run_events import (
     Reshaped,
     Resumed,
     RunEvent,
-    SlotAtWork,
     Started,
     Starting,
     Waiting,
     Working,
 )
 from dagkit.engine.record.snapshot import (
-    LEAST_BUSY,
     InputActivity,
     OperatorFigures,
-    PartitionShare,
     PendingInput,
-    RejectedRecord,
+    Rates,
     RunError,
-    RunningWindow,
     RunSnapshot,
-    RunTotals,
     StageFigures,
 )
 from dagkit.engine.record.statistics import AVERAGED, Balance, Lately, Partitions, rejected_by
 from dagkit.errors import DagkitError
 from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
-
-MOST_REJECTED = 10
-"""How many samples of rejected records an operator keeps."""
-MOST_PARTITIONS = 10
-"""How many partitions of an operator are shown."""
 
 _logger = logging.getLogger(__name__)
 
@@ -109,16 +97,19 @@ class RunPicture:
             if planned.name not in fed
         }
 
+    @property
+    def launch_id(self) -> str:
+        launch = self.first.launch
+        return launch.id
+
     def snapshot(self) -> RunSnapshot:
         """The picture now. While no window runs, rates fall to zero after the period that they are averages of."""
         now, at = self._now, self.clock.now()
-        if not now.is_over:
-            now = now.model_copy(update={"waits_for": (*present_outages(), *now.waits_for)})
-        if now.in_flight or now.committed_at is None or at - now.committed_at < AVERAGED:
+        if not now.status.is_over:
+            now = now.model_copy(update={"waits_for": (*present_outages(), *now.expected.waits_for)})
+        if not now.windows.is_quiet(at - AVERAGED):
             return now.model_copy(update={"at": at})
-        rates = dict.fromkeys(("received_per_second", "sent_per_second", "positions_per_second", "busy"), 0.0)
-        quiet = {**rates, "skew": None, "by_partition": ()}
-        operators = tuple(each.model_copy(update=quiet) for each in now.operators)
+        operators = tuple(each.model_copy(update={"rates": Rates()}) for each in now.operators)
         return now.model_copy(update={"at": at, "operators": operators, "positions_per_second": 0.0})
 
     def __call__(self, event: RunEvent) -> None:
@@ -160,58 +151,50 @@ class RunPicture:
             help=explained.help or "" if explained else "",
             again=False,
         )
-        self._set(state="failed", step="", in_flight=(), working=(), error=last)
+        windows = self._now.windows
+        self._set(state="failed", step="", windows=windows.stopped(), error=last)
 
     # ---- single events
 
     def _changed(self, event: Starting | Resumed | Draining | Ended) -> None:
         """Note another state."""
+        now = self._now
+        windows, status = now.windows, now.status
+        stopped = windows.stopped()
         match event:
             case Starting(step=step, spark_page=page):
-                page = page or self._now.spark_page
-                self._set(state="starting", step=step, spark_page=page, in_flight=(), working=())
+                page = page or status.spark_page
+                self._set(state="starting", step=step, spark_page=page, windows=stopped)
             case Resumed(window_id=window_id, waiting=waiting, pending=pending):
-                self._set(state="running", step="", resumed_after=window_id, window=window_id, pending_elements=waiting)
-                self._set(queued=pending)
+                self._set(state="running", step="", resumed_after=window_id, window=window_id)
+                self._set(pending_elements=waiting, queued=pending)
             case Draining():
                 self._set(state="draining")
             case Ended(window_id=window_id):
-                self._set(state="stopped", window=window_id, in_flight=(), working=())
+                self._set(state="stopped", windows=stopped, window=window_id)
 
     def _found(self, event: Found) -> None:
         self._count(elements_found=event.blocks, items_found=event.items)
-        self._set(queued=by_unit((*self._now.queued.items(), *event.amounts.items())))
-        now = self.clock.now()
+        before, now = self._now, self.clock.now()
+        self._set(backlog=before.backlog.found(event.amounts), expected=before.expected.active({event.operator}, now))
         self._trend.add(now, self._left)
-        self._set(grows_since=self._trend.grows_since, inputs=self._active({event.operator}, now))
-
-    def _active(self, names: Container[str], at: datetime) -> tuple[InputActivity, ...]:
-        """The activity of the input operators, of which these had something for the run."""
-        return tuple(_at(each, at) if each.operator in names else each for each in self._now.inputs)
+        self._set(grows_since=self._trend.grows_since)
 
     def _started(self, event: Started) -> None:
-        now = self.clock.now()
-        window = RunningWindow(
-            window=event.window_id,
-            elements=event.blocks,
-            since=now,
-            lasts_millis=event.lasts_millis,
-            amounts=event.amounts,
-        )
-        if not self._now.in_flight:
+        before, now = self._now, self.clock.now()
+        windows = before.windows
+        if not windows.in_flight:
             for pace in (self._pace, *self._paces.values()):
                 pace.resume(now)
-        queued = {unit: max(0, held - event.amounts.get(unit, 0)) for unit, held in self._now.queued.items()}
-        self._set(in_flight=(*self._others(event.window_id), window), queued=queued)
+        self._set(windows=windows.begun(event, now), backlog=before.backlog.taken(event.amounts))
         self._estimate()
 
     def _working(self, event: Working) -> None:
-        windows = self._now.in_flight
-        done = {window.window: _within(window, event.done.get(window.window, {})) for window in windows}
-        in_flight = (window.model_copy(update={"done": done[window.window]}) for window in windows)
-        self._set(working=tuple(event.work), in_flight=tuple(in_flight))
+        now = self._now
+        windows = now.windows.at_work(event)
+        self._set(windows=windows)
         if self._has_one_level:
-            self._pace.report(self.clock.now(), self._now.totals.positions + sum(self._now.done.values()))
+            self._pace.report(self.clock.now(), now.totals.positions + sum(windows.done.values()))
         self._estimate()
 
     @cached_property
@@ -223,32 +206,29 @@ class RunPicture:
         """Estimate how long all pending work takes."""
         left = self._pace.time_for(self._left, self.clock.now())
         operators = self._now.operators
-        readers = sum(bool(each.pending) for each in operators)
-        if readers or any(each.eta_seconds is not None for each in operators):  # a copy of each costs time
+        readers = sum(bool(each.backlog.pending) for each in operators)
+        if readers or any(each.backlog.eta_seconds is not None for each in operators):  # a copy of each costs time
             operators = tuple(self._estimated(each, left, readers) for each in operators)
-        self._set(
-            operators=operators,
-            positions_per_second=self._pace.per_second,
-            eta_seconds=left and left.seconds,
-            eta_least_seconds=left and left.least,
-            eta_most_seconds=left and left.most,
-        )
+        backlog = self._now.backlog
+        self._set(operators=operators, backlog=backlog.estimated(left, self._pace.per_second))
 
     @property
     def _left(self) -> int:
         """The positions that wait, or that windows in flight have not processed yet."""
-        done = sum(self._now.done.values()) if self._has_one_level else 0
-        return sum(self._now.to_do.values()) - done
+        now = self._now
+        windows = now.windows
+        done = sum(windows.done.values()) if self._has_one_level else 0
+        return sum(now.to_do.values()) - done
 
     def _estimated(self, operator: OperatorFigures, of_run: TimeLeft | None, readers: int) -> OperatorFigures:
         """An operator with how long its pending work takes: as long as that of the run if no other one has any."""
-        left, waiting = None, sum(each.positions for each in operator.pending)
-        if operator.pending and readers == 1:
+        left, backlog = None, operator.backlog
+        if backlog.pending and readers == 1:
             left = of_run
-        elif operator.pending:
-            left = self._paces.setdefault(operator.name, Pace()).time_for(waiting, self.clock.now())
+        elif backlog.pending:
+            left = self._paces.setdefault(operator.name, Pace()).time_for(backlog.positions, self.clock.now())
         seconds = left.seconds if left is not None else None
-        return operator if seconds == operator.eta_seconds else operator.model_copy(update={"eta_seconds": seconds})
+        return operator if seconds == backlog.eta_seconds else operator.model_copy(update={"eta_seconds": seconds})
 
     def _failed(self, event: Failed) -> None:
         error = RunError(
@@ -258,39 +238,41 @@ class RunPicture:
             message=event.message,
             again=event.again,
         )
-        self._set(error=error, working=self._work_of_others(event.window_id))
+        windows = self._now.windows
+        self._set(error=error, windows=windows.without_work(event.window_id))
 
     def _committed(self, event: Committed) -> None:
         self._count(
             windows=1, positions=event.positions, written=event.written, files=event.files, completed=event.completed
         )
+        before, now = self._now, self.clock.now()
         self._set(
+            windows=before.windows.without(event.window_id),
             window=event.window_id,
-            operators=tuple(_under_way(each, event) for each in self._now.operators),
             block=event.block,
-            committed_at=self.clock.now(),
-            in_flight=self._others(event.window_id),
-            working=self._work_of_others(event.window_id),
+            committed_at=now,
+            operators=tuple(_under_way(each, event) for each in before.operators),
             pending_elements=event.waiting,
             pending_positions=event.waiting_positions,
             queued=event.pending,
             visible_at=event.visible,
         )
-        self._pace.add(self.clock.now(), self._now.totals.positions)
+        self._pace.add(now, before.totals.positions)
         self._estimate()
 
     def _measured(self, event: Measured) -> None:
         for fact in event.facts:
             if isinstance(fact, Scaled):
                 self._decided[fact.operator] = fact.after
-        figures = tuple(self._after(event, each) for each in self._now.operators)
+        now = self._now
+        figures, before = tuple(self._after(event, each) for each in now.operators), now.metrics
         shown = {name: _plain(metrics) for name, metrics in event.metrics.items()}
         self._set(
             operators=figures,
-            user_metrics={**self._now.user_metrics, **shown},
-            left_out=self._with(self._now.left_out, "left out", event),
-            read_again=self._with(self._now.read_again, "read again", event),
-            inputs=self._active(self._read_from(event), event.committed),
+            user_metrics={**before.user_metrics, **shown},
+            left_out=self._with(before.left_out, "left out", event),
+            read_again=self._with(before.read_again, "read again", event),
+            expected=now.expected.active(self._read_from(event), event.committed),
         )
         self._estimate()
 
@@ -316,39 +298,31 @@ class RunPicture:
             inputs = [port for stats in partitions for port in stats.input_ports]
             outputs = [port for stats in partitions for port in stats.output_ports]
             queued = {queue.port for queue in queues}
-            positions, rejected = now.positions + sum(stats.positions for stats in partitions), lately.rejected_share
+            positions = now.positions + sum(stats.positions for stats in partitions)
             if queued:
                 self._paces.setdefault(now.name, Pace()).add(window.committed, positions)
-            busy = min(1.0, lately.busy_slots / count)
+            begun = sum(port.tuple_count for port in inputs if port.port in queued)
             changed |= {
                 "partitions": count,
                 "received": now.received + sum(port.tuple_count for port in inputs),
                 "sent": now.sent + sum(port.tuple_count for port in outputs),
-                "rejects_since": now.rejects_since or (window.committed if rejected else None),
-                "rejected_share": now.rejected_share if rejected is None else rejected,
-                "rejected_records": (*now.rejected_records, *_rejected(window, now.name))[-MOST_REJECTED:],
+                "rejections": now.rejections.after(window, lately.rejected_share, now.name),
                 "positions": positions,
                 "unit": partitions[-1].unit,
                 "reads": partitions[-1].reads,
-                "received_per_second": lately.processed_per_second,
-                "sent_per_second": lately.emitted_per_second,
-                "positions_per_second": lately.positions_per_second,
-                "busy": busy,
-                **self._divided(now.name, partitions, window, is_busy=busy >= LEAST_BUSY),
-                "elements_begun": now.elements_begun + sum(port.tuple_count for port in inputs if port.port in queued),
+                "rates": self._divided(now.name, partitions, window, lately.rates(count)),
+                "elements_begun": now.backlog.elements_begun + begun,
             }
         return now.model_copy(update={**changed, "wanted": self._decided.get(now.name, count)})
 
-    def _divided(self, operator: str, partitions: Partitions, window: Measured, *, is_busy: bool) -> Mapping[str, Any]:
-        """How the work of an operator is divided among its partitions. Of one that hardly works, that is chance."""
+    def _divided(self, operator: str, partitions: Partitions, window: Measured, rates: Rates) -> Rates:
+        """The rates of an operator, with how its work is divided among its partitions."""
         if len(partitions) == 1:
             self._balances.pop(operator, None)
-            return {"skew": None, "by_partition": ()}
+            return rates
         balance = self._balances.setdefault(operator, Balance())
         balance.add(partitions, window.committed)
-        shares = [PartitionShare(partition=number, busy=busy, taken=taken) for number, busy, taken in balance.shares()]
-        skew = shares[0].busy * len(shares) if is_busy else 0.0
-        return {"skew": skew or None, "by_partition": tuple(shares[:MOST_PARTITIONS]) if skew else ()}
+        return rates.divided(list(balance.shares()))
 
     def _with(
         self, before: Mapping[str, Mapping[str, int]], counted: Counted, window: Measured
@@ -378,17 +352,10 @@ class RunPicture:
 
     # ---- updates
 
-    def _others(self, window_id: int) -> tuple[RunningWindow, ...]:
-        """The windows in flight without this one."""
-        return tuple(window for window in self._now.in_flight if window.window != window_id)
-
-    def _work_of_others(self, window_id: int) -> tuple[SlotAtWork, ...]:
-        """What slots process in other windows than this one."""
-        return tuple(work for work in self._now.working if work.window_id != window_id)
-
     def _count(self, **added: int) -> None:
-        totals = self._now.totals.model_dump()
-        self._set(totals=RunTotals(**{name: count + added.get(name, 0) for name, count in totals.items()}))
+        totals = self._now.totals
+        counts = {name: getattr(totals, name) + count for name, count in added.items()}
+        self._set(totals=totals.model_copy(update=counts))
 
     def _set(self, **changed: Any) -> None:
         self._now = self._now.model_copy(update=changed)
@@ -403,28 +370,9 @@ def _warn(operator: str, text: str) -> None:
         _logger.warning("%s: %s", operator, problem)
 
 
-def _within(window: RunningWindow, done: Mapping[str, int]) -> Mapping[str, int]:
-    """What slots have done of the work with which a window began; they may do more, which is found in the window."""
-    return {unit: min(done.get(unit, window.done.get(unit, 0)), amount) for unit, amount in window.amounts.items()}
-
-
-def _at(activity: InputActivity, at: datetime) -> InputActivity:
-    """The activity of an input operator that had something for the run at a time."""
-    before = activity.at or at
-    longest = max(activity.longest_pause_seconds, (at - before).total_seconds())
-    return activity.model_copy(update={"at": max(at, before), "longest_pause_seconds": longest})
-
-
 def _under_way(now: OperatorFigures, window: Committed) -> OperatorFigures:
     underway = tuple(window.underway.get(now.name, ()))
-    return now if underway == now.underway else now.model_copy(update={"underway": underway})
-
-
-def _rejected(window: Measured, operator: str) -> Iterator[RejectedRecord]:
-    """The samples of what an operator rejected in a window."""
-    for sample in window.rejected:
-        if sample.operator == operator:
-            yield RejectedRecord(window=window.window_id, place=sample.place, record=sample.item)
+    return now if underway == now.backlog.underway else now.model_copy(update={"underway": underway})
 
 
 def _plain(metrics: Mapping[str, Any]) -> dict[str, float | int | str | None]:

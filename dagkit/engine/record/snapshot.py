@@ -1,7 +1,7 @@
 """The present picture of a run as plain data, with a JSON form that other processes read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Literal, TypeVar
@@ -9,7 +9,9 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.api.stats import WorkProgress, by_unit
-from dagkit.engine.record.run_events import SlotAtWork
+from dagkit.engine.program.stored_value import Group, Grouped
+from dagkit.engine.record.pace import TimeLeft
+from dagkit.engine.record.run_events import Measured, SlotAtWork, Started, Working
 from dagkit.ground.amounts import BYTE
 
 State = Literal["starting", "running", "draining", "stopped", "failed", "restarted"]
@@ -18,6 +20,10 @@ State = Literal["starting", "running", "draining", "stopped", "failed", "restart
 
 LEAST_BUSY = 0.05
 """The least share of the time by which an operator is called the busiest."""
+MOST_REJECTED = 10
+"""How many samples of rejected records an operator keeps."""
+MOST_PARTITIONS = 10
+"""How many partitions of an operator are shown."""
 FINAL: tuple[State, ...] = ("stopped", "failed", "restarted")
 
 
@@ -88,29 +94,40 @@ class InputActivity(_Part):
     longest_pause_seconds: float = 0.0
     """The longest time between two such moments in this launch."""
 
+    def active(self, at: datetime) -> "InputActivity":
+        """Return this after the operator had something for the run at a time."""
+        before = self.at or at
+        longest = max(self.longest_pause_seconds, (at - before).total_seconds())
+        return InputActivity(operator=self.operator, at=max(at, before), longest_pause_seconds=longest)
 
-class OperatorFigures(_Part):
-    """The figures of one operator. Rates are averages over the last ten seconds, totals those of this launch."""
 
-    name: str
-    stage: str
-    partitions: int
-    wanted: int
-    """The partitions of the last decision."""
-    received: int = 0
-    sent: int = 0
+class Rejections(Group):
+    """What an operator rejects lately."""
+
     rejects_since: datetime | None = None
     """When the first window that rejected something was committed."""
     rejected_share: float = 0.0
     """The share of what it received, or of what it sent if that is more, that it rejected lately, 0 to 1."""
     rejected_records: tuple[RejectedRecord, ...] = ()
     """What it rejected last, or some of it: at most ten records. `left_out` has the number of all."""
-    positions: int = 0
-    """How many positions were read, in `unit`."""
-    unit: str = BYTE
-    """The noun for one position, in which `pending` counts, too."""
-    reads: bool = True
-    """Whether its positions are read, or only divided for other operators."""
+
+    def after(self, window: Measured, share: float | None, operator: str) -> "Rejections":
+        """Return these after a window; `share` is None if the operator received and sent nothing lately."""
+        records = [
+            RejectedRecord(window=window.window_id, place=sample.place, record=sample.item)
+            for sample in window.rejected
+            if sample.operator == operator
+        ]
+        return Rejections(
+            rejects_since=self.rejects_since or (window.committed if share else None),
+            rejected_share=self.rejected_share if share is None else share,
+            rejected_records=(*self.rejected_records, *records)[-MOST_REJECTED:],
+        )
+
+
+class Rates(Group):
+    """How fast and how busy an operator is: averages over the last ten seconds."""
+
     received_per_second: float = 0.0
     sent_per_second: float = 0.0
     positions_per_second: float = 0.0
@@ -120,12 +137,56 @@ class OperatorFigures(_Part):
     """The busy time of its busiest partition, divided by the mean; None if it has one partition, or did not work."""
     by_partition: tuple[PartitionShare, ...] = ()
     """The shares of its partitions: at most ten, the busiest first. Empty if it has one partition."""
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether it works for so much of the time that it may be called the busiest."""
+        return self.busy >= LEAST_BUSY
+
+    def divided(self, shares: Sequence[PartitionShare]) -> "Rates":
+        """Return these with the shares of partitions. Those of an operator that hardly works are chance."""
+        skew = shares[0].busy * len(shares) if self.is_notable else 0.0
+        return self.model_copy(update={"skew": skew, "by_partition": tuple(shares[:MOST_PARTITIONS])}) if skew else self
+
+
+class OperatorBacklog(Group):
+    """The elements of an operator: those that it began, and those that it still has to do."""
+
     elements_begun: int = 0
     pending: tuple[PendingInput, ...] = ()
     underway: tuple[WorkProgress, ...] = ()
     """Elements that were begun and not finished by the last window: at most ten, the least complete first."""
     eta_seconds: float | None = None
     """The time that its pending work takes at the present rate; None if there is none, or no rate."""
+
+    @property
+    def elements(self) -> int:
+        return sum(each.elements for each in self.pending)
+
+    @property
+    def positions(self) -> int:
+        return sum(each.positions for each in self.pending)
+
+
+class OperatorFigures(_Part, Grouped):
+    """The figures of one operator. Totals are those of this launch."""
+
+    name: str
+    stage: str
+    partitions: int
+    wanted: int
+    """The partitions of the last decision."""
+    received: int = 0
+    sent: int = 0
+    rejections: Rejections = Rejections()
+    positions: int = 0
+    """How many positions were read, in `unit`."""
+    unit: str = BYTE
+    """The noun for one position, in which `pending` counts, too."""
+    reads: bool = True
+    """Whether its positions are read, or only divided for other operators."""
+    rates: Rates = Rates()
+    backlog: OperatorBacklog = OperatorBacklog()
 
 
 class StageFigures(_Part):
@@ -167,10 +228,9 @@ class RunError(_Part):
     """Whether the window ran again."""
 
 
-class RunSnapshot(_Part):
-    """The picture of one launch at one time."""
+class Launch(Group):
+    """What is launched, where, and by which process."""
 
-    format: Literal["dagkit.status/1"] = "dagkit.status/1"
     application: str
     application_path: str
     version: str
@@ -182,6 +242,16 @@ class RunSnapshot(_Part):
     until: str
     since: datetime
     """When the launch began."""
+
+    @property
+    def id(self) -> str:
+        """A random ID: one process may launch several times."""
+        return self.driver.launch
+
+
+class DriverState(Group):
+    """What the driver does."""
+
     at: datetime
     """When the driver wrote this: its heartbeat."""
     state: State = "starting"
@@ -189,6 +259,16 @@ class RunSnapshot(_Part):
     """What the start does now; empty afterwards."""
     spark_page: str | None = None
     """The URL of Spark's own page about the application, if there is one."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the driver wrote that it ended."""
+        return self.state in FINAL
+
+
+class Windows(Group):
+    """The last committed window, and those in flight."""
+
     resumed_after: int = 0
     window: int = 0
     """The last committed window."""
@@ -198,9 +278,63 @@ class RunSnapshot(_Part):
     in_flight: tuple[RunningWindow, ...] = ()
     working: tuple[SlotAtWork, ...] = ()
     """The elements that slots process in these windows: at most ten, those that take longest first."""
-    stages: tuple[StageFigures, ...] = ()
-    operators: tuple[OperatorFigures, ...] = ()
-    totals: RunTotals = RunTotals()
+
+    def is_quiet(self, since: datetime) -> bool:
+        """Whether no window is in flight, and the last one was committed before a time."""
+        return not self.in_flight and self.committed_at is not None and self.committed_at <= since
+
+    def stopped(self) -> "Windows":
+        """Return these when no window is in flight any more."""
+        return self.model_copy(update={"in_flight": (), "working": ()})
+
+    def without_work(self, window_id: int) -> "Windows":
+        """Return these without what slots process in a window."""
+        working = tuple(work for work in self.working if work.window_id != window_id)
+        return self.model_copy(update={"working": working})
+
+    def without(self, window_id: int) -> "Windows":
+        """Return these when a window is not in flight any more."""
+        in_flight = tuple(window for window in self.in_flight if window.window != window_id)
+        return self.without_work(window_id).model_copy(update={"in_flight": in_flight})
+
+    def begun(self, started: Started, now: datetime) -> "Windows":
+        """Return these with another window in flight."""
+        window = RunningWindow(
+            window=started.window_id,
+            elements=started.blocks,
+            since=now,
+            lasts_millis=started.lasts_millis,
+            amounts=started.amounts,
+        )
+        others = tuple(other for other in self.in_flight if other.window != window.window)
+        return self.model_copy(update={"in_flight": (*others, window)})
+
+    def at_work(self, working: Working) -> "Windows":
+        """Return these with what slots process, and have done of the work with which each window began.
+
+        They may do more, which is found in the window.
+        """
+        in_flight = []
+        for window in self.in_flight:
+            now = working.done.get(window.window, {})
+            done = {unit: min(now.get(unit, window.done.get(unit, 0)), all_) for unit, all_ in window.amounts.items()}
+            in_flight.append(window.model_copy(update={"done": done}))
+        return self.model_copy(update={"working": tuple(working.work), "in_flight": tuple(in_flight)})
+
+    @property
+    def amounts(self) -> Mapping[str, int]:
+        """The positions of their work, by unit."""
+        return by_unit(chain.from_iterable(window.amounts.items() for window in self.in_flight))
+
+    @property
+    def done(self) -> Mapping[str, int]:
+        """How many of them slots have processed so far, by unit."""
+        return by_unit(chain.from_iterable(window.done.items() for window in self.in_flight))
+
+
+class Backlog(Group):
+    """The pending work, and how long it takes."""
+
     pending_elements: int = 0
     pending_positions: int = 0
     positions_per_second: float = 0.0
@@ -213,18 +347,68 @@ class RunSnapshot(_Part):
     eta_most_seconds: float | None = None
     grows_since: datetime | None = None
     """Since when more waits whenever an input has found something, now twice as much or more; None if it does not."""
+
+    def found(self, amounts: Mapping[str, int]) -> "Backlog":
+        """Return this with work that an input operator found."""
+        return self.model_copy(update={"queued": by_unit((*self.queued.items(), *amounts.items()))})
+
+    def taken(self, amounts: Mapping[str, int]) -> "Backlog":
+        """Return this without the work that a window takes."""
+        queued = {unit: max(0, count - amounts.get(unit, 0)) for unit, count in self.queued.items()}
+        return self.model_copy(update={"queued": queued})
+
+    def estimated(self, left: TimeLeft | None, per_second: float) -> "Backlog":
+        """Return this with an estimate."""
+        return self.model_copy(
+            update={
+                "positions_per_second": per_second,
+                "eta_seconds": left and left.seconds,
+                "eta_least_seconds": left and left.least,
+                "eta_most_seconds": left and left.most,
+            }
+        )
+
+
+class Expected(Group):
+    """What the run waits for: new input, the end of files, and servers."""
+
     inputs: tuple[InputActivity, ...] = ()
     visible_at: datetime | None = None
     """When the next incomplete output file becomes visible, if a limit of time applies to any."""
     waits_for: tuple[str, ...] = ()
     """The servers that do not answer the driver's process, first those away for longest; and the input that is there
     and not read yet, such as files that are still being written. Each in a sentence."""
+
+    def active(self, names: Container[str], at: datetime) -> "Expected":
+        """Return this after these input operators had something for the run."""
+        inputs = tuple(each.active(at) if each.operator in names else each for each in self.inputs)
+        return self.model_copy(update={"inputs": inputs})
+
+
+class OperatorMetrics(Group):
+    """The metrics of operators, by operator."""
+
     user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
-    """The metrics that operators declare, by operator; only those that are numbers or texts."""
+    """The metrics that operators declare; only those that are numbers or texts."""
     left_out: Mapping[str, Mapping[str, int]] = {}
-    """What operators rejected or left out in this launch, by operator, and by metric or output; without zeros."""
+    """What operators rejected or left out in this launch, by metric or output; without zeros."""
     read_again: Mapping[str, Mapping[str, int]] = {}
-    """What operators read before and read again as a whole, such as files that have grown, by operator and metric."""
+    """What operators read before and read again as a whole, such as files that have grown, by metric."""
+
+
+class RunSnapshot(_Part, Grouped):
+    """The picture of one launch at one time."""
+
+    format: Literal["dagkit.status/1"] = "dagkit.status/1"
+    launch: Launch
+    status: DriverState
+    windows: Windows = Windows()
+    stages: tuple[StageFigures, ...] = ()
+    operators: tuple[OperatorFigures, ...] = ()
+    totals: RunTotals = RunTotals()
+    backlog: Backlog = Backlog()
+    expected: Expected = Expected()
+    metrics: OperatorMetrics = OperatorMetrics()
     error: RunError | None = None
 
     @property
@@ -235,33 +419,29 @@ class RunSnapshot(_Part):
     @property
     def busiest(self) -> OperatorFigures | None:
         """The operator for which its slots work the largest share of the time; None if none works notably."""
-        operator = max(self.operators, key=lambda each: each.busy, default=None)
-        return operator if operator is not None and operator.busy >= LEAST_BUSY else None
+        operator = max(self.operators, key=lambda each: each.rates.busy, default=None)
+        return operator if operator is not None and operator.rates.is_notable else None
 
     @property
     def read_per_second(self) -> Mapping[str, float]:
-        return by_unit((each.unit, each.positions_per_second) for each in self.operators)
+        return by_unit((each.unit, each.rates.positions_per_second) for each in self.operators)
 
     @property
     def done(self) -> Mapping[str, int]:
-        """The positions that windows in flight have processed so far, by their unit."""
-        return by_unit(chain.from_iterable(window.done.items() for window in self.in_flight))
+        """The positions that this launch has read, with those of windows in flight, by their unit."""
+        windows = self.windows
+        return by_unit((*self.read.items(), *windows.done.items()))
 
     @property
     def to_do(self) -> Mapping[str, int]:
         """The positions that wait, with those of windows in flight, by their unit."""
-        amounts = chain.from_iterable(window.amounts.items() for window in self.in_flight)
-        return by_unit((*self.queued.items(), *amounts))
+        backlog, windows = self.backlog, self.windows
+        return by_unit((*backlog.queued.items(), *windows.amounts.items()))
 
     @property
     def pending(self) -> Mapping[str, int]:
         """The positions that wait, by their unit."""
-        return by_unit((each.unit, one.positions) for each in self.operators for one in each.pending)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the driver wrote that it ended."""
-        return self.state in FINAL
+        return by_unit((each.unit, one.positions) for each in self.operators for one in each.backlog.pending)
 
 
 # -- documents in the folder of an application, in ASCII: they may hold names that are not valid UTF-8 -----------------

@@ -15,6 +15,7 @@ from dagkit.api.stats import Capacity, OperatorStats, PortStats
 from dagkit.api.work import SplittableOperator, unit_of, work_port
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.run_events import StageRun
+from dagkit.engine.record.snapshot import PartitionShare, Rates
 from dagkit.engine.worker.protocol import Cores, Figures, Report
 from dagkit.graph import Graph
 from dagkit.ground.amounts import BYTE
@@ -151,6 +152,15 @@ class Lately:
         """The average latency of a window; 0 before the first."""
         return sum(window.latency_millis for window in self._windows) / max(1, len(self._windows))
 
+    def rates(self, partitions: int) -> Rates:
+        """The rates of an operator with so many partitions, not divided among them."""
+        return Rates(
+            received_per_second=self.processed_per_second,
+            sent_per_second=self.emitted_per_second,
+            positions_per_second=self.positions_per_second,
+            busy=min(1.0, self.busy_slots / partitions),
+        )
+
     def _per_second(self, total: float) -> float:
         if not self._windows:
             return 0.0
@@ -185,11 +195,13 @@ class Balance:
             taken = stats.positions or sum(port.tuple_count for port in stats.input_ports)
             self._taken[index] += sign * taken
 
-    def shares(self) -> Iterator[tuple[int, float, float]]:
+    def shares(self) -> Iterator[PartitionShare]:
         """Each partition with its share of the busy time, and of the positions or items; longest busy first."""
         busy, taken = max(1e-9, sum(self._busy)), max(1, sum(self._taken))
         for index in sorted(range(len(self._busy)), key=lambda index: -self._busy[index]):
-            yield index, max(0.0, self._busy[index] / busy), self._taken[index] / taken
+            yield PartitionShare(
+                partition=index, busy=max(0.0, self._busy[index] / busy), taken=self._taken[index] / taken
+            )
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

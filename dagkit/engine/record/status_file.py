@@ -22,7 +22,7 @@ from typing import Literal
 
 from dagkit.engine.record.run_events import Draining, Ended, Failed, Resumed, RunEvent, Starting
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.snapshot import DriverProcess, RunSnapshot, T, bytes_of, document_in
+from dagkit.engine.record.snapshot import DriverProcess, DriverState, Launch, RunSnapshot, T, bytes_of, document_in
 from dagkit.errors import RunFailure
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
@@ -46,12 +46,12 @@ def this_process() -> DriverProcess:
 
 def presence(snapshot: RunSnapshot, now: datetime) -> Presence:
     """Whether the driver of a snapshot runs."""
-    if snapshot.is_over:
+    if snapshot.status.is_over:
         return "over"
-    driver = snapshot.driver
+    driver = snapshot.launch.driver
     if driver.host == socket.gethostname():
         return "here" if _began(driver.pid) == driver.began else "gone"
-    return "elsewhere" if abs(now - snapshot.at) <= RECENT else "silent"
+    return "elsewhere" if abs(now - snapshot.status.at) <= RECENT else "silent"
 
 
 def _began(pid: int) -> str | None:
@@ -91,11 +91,12 @@ _log = logging.getLogger(__name__)
 
 def _driver_runs(running: RunSnapshot) -> RunFailure:
     """Another driver runs the application now."""
-    driver = running.driver
+    launch = running.launch
+    driver = launch.driver
     return RunFailure(
-        f"{running.application} is already running: process {driver.pid} of {driver.user} on {driver.host}, "
-        f"since {running.since.astimezone():%Y-%m-%d %H:%M:%S}",
-        f"stop it with `dagkit stop {shlex.quote(running.application_path)}`; only if that process or its machine "
+        f"{launch.application} is already running: process {driver.pid} of {driver.user} on {driver.host}, "
+        f"since {launch.since.astimezone():%Y-%m-%d %H:%M:%S}",
+        f"stop it with `dagkit stop {shlex.quote(launch.application_path)}`; only if that process or its machine "
         "is gone, launch with --take-over",
         code="driver-runs",
     )
@@ -120,7 +121,7 @@ def stored_document(store: Store, key: str, kind: type[T]) -> T | None:
 def refuse_second(store: Store, now: datetime, own: str = "") -> None:
     """Raise `driver-runs` if another driver runs the application than the one of the launch `own`."""
     there = read_status(store)
-    if there is not None and there.driver.launch != own and presence(there, now) in ("here", "elsewhere"):
+    if there is not None and there.launch.id != own and presence(there, now) in ("here", "elsewhere"):
         raise _driver_runs(there)
 
 
@@ -172,7 +173,7 @@ class StatusFile:
         snapshot = self._picture.snapshot()
         try:
             there = read_status(self._store) if self._is_begun else None
-            if there is not None and there.driver.launch != snapshot.driver.launch:
+            if there is not None and there.launch.id != snapshot.launch.id:
                 self._is_overtaken = True
                 return
             self._store.replace(STATUS, bytes_of(snapshot))
@@ -223,6 +224,14 @@ class SeenRun:
         return None if snapshot is None else cls(snapshot, presence(snapshot, now), now)
 
     @property
+    def launch(self) -> Launch:
+        return self.snapshot.launch
+
+    @property
+    def _status(self) -> DriverState:
+        return self.snapshot.status
+
+    @property
     def runs(self) -> bool:
         """Whether the driver runs now."""
         return self.presence in ("here", "elsewhere")
@@ -230,23 +239,25 @@ class SeenRun:
     @property
     def window(self) -> int:
         """The last committed window; 0 if there is none."""
-        return self.snapshot.window if self.last is None else self.last.window
+        windows = self.snapshot.windows
+        return windows.window if self.last is None else self.last.window
 
     @property
     def last_sign(self) -> datetime:
         """When the driver last wrote something."""
-        written = self.snapshot.at
+        written = self._status.at
         return written if self.last is None else max(written, self.last.committed)
 
     @property
     def state(self) -> str:
         """The state as users see it: that of the driver, or `killed`, or `silent`."""
-        return {"gone": "killed", "silent": "silent"}.get(self.presence, self.snapshot.state)
+        return {"gone": "killed", "silent": "silent"}.get(self.presence, self._status.state)
 
     @property
     def step(self) -> str:
         """The state with the step of a start: `starting (reading the ledger)`."""
-        return f"{self.state} ({self.snapshot.step})" if self.runs and self.snapshot.step else self.state
+        step = self._status.step
+        return f"{self.state} ({step})" if self.runs and step else self.state
 
 
 RUNNING = "running.json"

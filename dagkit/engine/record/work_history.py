@@ -65,7 +65,8 @@ def work_left(ledger: Ledger) -> Iterator[ListedWork]:
         yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
     yield from untaken(ledger)
     for each in last.aside:
-        yield ListedWork("set aside", each.item.into.operator, _place_of(each.item), each.window, each.reason)
+        item = each.item
+        yield ListedWork("set aside", item.into.operator, _place_of(item), each.window, each.reason)
 
 
 def lost_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
@@ -84,7 +85,8 @@ def untaken(ledger: Ledger) -> Iterator[ListedWork]:
     if application is None:
         return
     for dataset_id, finder in ledger.inputs_of(application).items():
-        root, consumed = ledger.chain(finder), application.standing.consumed.get(dataset_id)
+        root, standing = ledger.chain(finder), application.standing
+        consumed = standing.consumed.get(dataset_id)
         if lists_work(root):
             first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
             for record in root.records(first):

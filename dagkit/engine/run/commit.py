@@ -49,12 +49,13 @@ class Committer:
 
     def _answer(self, window: InFlightWindow) -> Answer:
         """Return the answer of a window. Raise if it must run again; raise SequenceTaken if a driver has taken over."""
+        journal = self._run.journal
         try:
             answer = window.answer.result()
             for part in reversed(self._parts):
                 answer = part.receive(window, answer)
         except Exception as error:
-            self._run.journal.refuse_overtaken(error)
+            journal.refuse_overtaken(error)
             raise
         return answer
 
@@ -67,20 +68,21 @@ class Committer:
 
     def _checkpoint(self, ended: EndedWindow) -> Checkpoint:
         """Return the checkpoint of a window; raise if it cannot be committed."""
+        journal = self._run.journal
         saved: dict[str, Any] = {}
         try:
             for part in self._parts:
                 saved |= part.after(ended, saved)
         except DagkitError as error:
-            self._run.journal.refuse_overtaken(error)
+            journal.refuse_overtaken(error)
             raise
         began, launched = ended.window.began, self._run.launched
         return Checkpoint(window=ended.window_id, launched=launched, began=began, reported=ended.at, **saved)
 
     def _run_again(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
         """Submit the window again if its failure allows another attempt; otherwise raise the failure."""
-        self._run.masking.mask(error)
-        task = window.task
+        run, task = self._run, window.task
+        run.masking.mask(error)
         for part in self._parts:
             task = part.again(window, task, error)
-        self._run.in_flight.resubmit(window, task)
+        run.in_flight.resubmit(window, task)

@@ -57,12 +57,14 @@ class Loop:
     @property
     def state(self) -> State:
         """The state of operators after that window, by operator and partition."""
-        return self.parts.operators.state
+        operators = self.parts.operators
+        return operators.state
 
     @property
     def is_stopping(self) -> bool:
         """Whether the run was asked to stop."""
-        return self.run_state.woken.is_to_stop
+        woken = self.run_state.woken
+        return woken.is_to_stop
 
     # ---- called from outside
 
@@ -109,15 +111,16 @@ class Loop:
         name = None if isinstance(error, OperatorFailed) else operator_of(error)
         if name is None or not isinstance(error, Exception):
             return error
-        instance = self.run_state.program.operators[name][0]
-        return failure_of(error, name, self.run_state.next_window, instance=instance)
+        run = self.run_state
+        return failure_of(error, name, run.next_window, instance=run.program.operators[name][0])
 
     def stop(self) -> None:
         """Stop after the windows in flight; callable from any thread and from a signal handler.
 
         Windows that run in the driver are abandoned if they take too long, and run again at the next launch.
         """
-        self.run_state.woken.stop()
+        woken = self.run_state.woken
+        woken.stop()
 
     def read_requests(self) -> None:
         """Queue what users have requested, at most once a second; after the end of its session, only to be stopped."""
@@ -225,8 +228,9 @@ class Loop:
         """Abandon the windows in flight, as a crash would: the next launch runs them again."""
         run = self.run_state
         reason = f"did not end within {LONGEST_AFTER_STOP.total_seconds():.0f} s of the request to stop"
-        if run.in_flight.put_off is not None:
-            reason = run.in_flight.put_off.reason
+        put_off = run.in_flight.put_off
+        if put_off is not None:
+            reason = put_off.reason
         _log.warning(
             "window %d %s and was abandoned; the next launch runs it again, and no record is lost",
             run.window + 1,

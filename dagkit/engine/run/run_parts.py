@@ -60,9 +60,9 @@ class RunParts:
     @property
     def pending(self) -> Iterator[tuple[str, int]]:
         """The operators of inputs with pending work, and its positions."""
-        return ((into.operator, length) for into, (_, length) in self.queue.queue.lengths().items())
+        return ((into.operator, length) for into, (_, length) in self.queue.lengths())
 
     def waiting(self, before: Iterable[WorkItem]) -> int:
         """How many items of work and of discoveries wait after a launch with this queue."""
         scans = sum(item.is_for_next_launch for item in before)  # each launch begins with them
-        return len(self.queue.queue) - scans + sum(len(discovery.emitted) for discovery in self.inputs.found)
+        return len(self.queue) - scans + sum(len(discovery.emitted) for discovery in self.inputs.found)

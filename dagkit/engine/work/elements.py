@@ -133,6 +133,11 @@ class Elements:
                 not_before=not_before,
             )
 
+    @property
+    def reader(self) -> str:
+        """The name of the operator that processes them."""
+        return self.into.operator
+
     def back(self, item: WorkItem) -> Any:
         """Decode the element. If it is a stretch of a source, return its pending part."""
         try:

@@ -186,7 +186,8 @@ class Binding:
         for stamped in controls if not isinstance(self.operators[name], DelayOperator) else ():  # delays drop them
             self._controls[name].take(stamped)
         if not controls:
-            self.outbox.origins.arrive(batch, element, self._receiver_of(target).batch)
+            origins = self.outbox.origins
+            origins.arrive(batch, element, self._receiver_of(target).batch)
 
     def end_controls(self, name: str) -> None:
         """Deliver the control tuples that waited until all items of an operator were processed."""
@@ -255,7 +256,8 @@ class Binding:
             return of_items(reading.take, lambda: reading.taken)
         keying = self.program.keyings[name, port]
         into = receiver(operator, port, keying, name)
-        return self.outbox.origins.into(into, operator, port, keying) if (name, port) in self.program.placed else into
+        origins = self.outbox.origins
+        return origins.into(into, operator, port, keying) if (name, port) in self.program.placed else into
 
     def _held_by(self, delay: str) -> list[Any]:
         return self._held.setdefault(delay, [])

@@ -89,13 +89,14 @@ class Reading:
 
         Work with an end comes first. Work without an end shares the remaining time.
         """
+        recorder = self.in_hand.recorder
         work = sorted(self._begun(list(self._new())), key=attrgetter("order"))
         with self.in_hand.opened(work, self._task.lasts_millis):
             while (each := self.in_hand.next()) is not None:
                 yield from self._work_on(each)
                 yield
             self.done.left += self.in_hand.rest()
-        self.done.record = self.in_hand.recorder.record()
+        self.done.record = recorder.record()
 
     def progress(self) -> tuple[int, int, Progress | None]:
         """A value that changes while work is processed; called by another thread."""
@@ -125,7 +126,8 @@ class Reading:
         return [each for each in work if (each.into, each.source) not in without]
 
     def _of_leaving(self, new: list[WorkItem]) -> list[WorkItem]:
-        match self._task.attempt.leaves:
+        attempt = self._task.attempt
+        match attempt.leaves:
             case Leaving.ALL:
                 self.done.left += [*self._given, *new]
                 return []
@@ -137,17 +139,17 @@ class Reading:
 
     def _new(self) -> Iterator[WorkItem]:
         """The work that came from other operators, numbered by window, slot and order of arrival."""
-        into = self.elements.into
-        seen, _ = self._task.seen.get(into.operator, ({}, None))
+        into, task, recorder = self.elements.into, self._task, self.in_hand.recorder
+        seen, _ = task.seen.get(into.operator, ({}, None))
         not_before = seen.get(into.port)
         for index, element in enumerate(self._arrived):
-            number = self._task.window_id, self._slot, index
+            number = task.window_id, self._slot, index
             for each in self.elements.work_of(element, number, not_before=not_before):
-                self.in_hand.recorder.find(each)
+                recorder.find(each)
                 yield each
 
     def _work_on(self, each: WorkItem) -> Iterator[None]:
-        element, done = self.elements.back(each), self.done
+        element, done, recorder = self.elements.back(each), self.done, self.in_hand.recorder
         with self.elements.code():
             times = self.operator.watermark(element, each.reached)
         staging = self._staging if each.element_id is not None else None
@@ -164,7 +166,7 @@ class Reading:
             staging.order = 0
         reached = None if times is None else _reached(times)
         stop = each.end if rest is None else rest.start
-        self.in_hand.recorder.do(each, stop, self.now.rows, self.operator, skipped)
+        recorder.do(each, stop, self.now.rows, self.operator, skipped)
         source = self.elements.source_to_report(each, rest)
         if source is not None and reached is not None:
             done.reached[source] = max(reached, done.reached.get(source, reached))
@@ -202,7 +204,7 @@ class Reading:
         self, each: WorkItem, element: Any
     ) -> Generator[None, None, tuple[WorkItem, WorkItem | None, Deferred[Any] | None, Sequence[OffsetRange]]]:
         """Process an item. Return it without what was handed over, its rest, why that was deferred, and gaps."""
-        name, in_hand, now = self.elements.into.operator, self.in_hand, self.now
+        name, in_hand, now = self.elements.reader, self.in_hand, self.now
         now.element, now.item, now.rows = element, each, 0
         self.done.begun += 1
         made = self._made_whole(each)
@@ -250,7 +252,7 @@ class Reading:
         try:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
-            operator, window = self.elements.into.operator, self._task.window_id
+            operator, window = self.elements.reader, self._task.window_id
             element = f"{self.now.element!r:.80}"
             message = f"{type(self.operator).__name__}.process returned, and of {element} {unclaimed.problem}"
             raise OperatorFailed(Failure(operator, window, self._slot, message), unclaimed) from unclaimed

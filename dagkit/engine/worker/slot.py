@@ -3,7 +3,7 @@
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,33 +46,56 @@ class _Ended:
     """The watermark that it estimated, if it is not splittable."""
 
 
-@dataclass(slots=True)
 class _Activity:
     """What a slot has done since it began the window, and the time that this took."""
 
-    began: datetime = field(default_factory=lambda: datetime.now(UTC))
-    started: float = field(default_factory=time.monotonic)
-    cpu_nanos: int = field(default_factory=time.thread_time_ns)
-    """The processor time of the thread when it began."""
-    steps: int = 0
-    """How many batches arrived, and how many operators have ended the window."""
-    waits: bool = False
-    """Whether the slot waits for others."""
-    ended: dict[str, _Ended] = field(default_factory=dict)
-    """The operators that have ended the window, by name."""
+    def __init__(self, operators: Iterable[str], readings: Iterable[Reading]) -> None:
+        self.began = datetime.now(UTC)
+        self._started = time.monotonic()
+        self._cpu_nanos = time.thread_time_ns()
+        """The processor time of the thread when it began."""
+        self._steps = 0
+        """How many batches arrived, and how many operators have ended the window."""
+        self._waits = False
+        """Whether the slot waits for others."""
+        self._readings = list(readings)
+        self.busy = BusyTime(operators, self.busy_millis)
+        self.ended: dict[str, _Ended] = {}
+        """The operators that have ended the window, by name."""
 
     def millis(self) -> float:
         """The time since the begin."""
-        return (time.monotonic() - self.started) * 1000
+        return (time.monotonic() - self._started) * 1000
+
+    def cpu_nanos(self) -> int:
+        """The processor time since the begin."""
+        return time.thread_time_ns() - self._cpu_nanos
+
+    def busy_millis(self) -> float:
+        """How long the slot has worked, without the time in which it waited for work of others."""
+        return self.millis() - sum(reading.in_hand.idle_millis for reading in self._readings)
+
+    def work_for(self, operator: str) -> None:
+        """Note for which operator the slot works, while the code of none is on the stack; "" if it is not known."""
+        self.busy.operator = operator
+
+    def step(self) -> None:
+        """Note that a batch arrived, or that an operator ends the window."""
+        self._steps += 1
+
+    def progress(self) -> tuple[Hashable, ...]:
+        """A value that changes while the slot processes items, or waits for others; called by another thread."""
+        waits = (object(),) if self._waits else ()
+        return self._steps, *waits, *(reading.progress() for reading in self._readings)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """The block waits for others: no record of this slot takes long."""
-        self.waits = True
+        self._waits = True
         try:
             yield
         finally:
-            self.waits = False
+            self._waits = False
 
 
 class SlotRun:
@@ -115,13 +138,13 @@ class SlotRun:
             if (elements := elements_of(program, name, operator)) is not None
         }
         """The reading of each splittable operator."""
-        self.outbox = Outbox(slot, Origins(self._origin, self.trace))
+        origins = Origins(self._origin, self.trace)
+        self.outbox = Outbox(slot, origins)
         self._finalizer = ReportedFinalizer()
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in operators.items()}
-        self._activity = _Activity()
+        self._activity = _Activity(operators, self.readings.values())
         names = {id(operator): name for name, operator in operators.items()}
         self._output = masked_output(task.launch.log, program, task.window_id, names)
-        self._busy = BusyTime(operators, self._busy_millis)
         self.binding = Binding(
             program,
             level,
@@ -134,7 +157,7 @@ class SlotRun:
         )
         for name, operator in operators.items():
             serve_outputs(self.staging, name, operator)
-            operator._services["item_origin"] = self.outbox.origins.now  # noqa: SLF001 - the engine knows what is read
+            operator._services["item_origin"] = origins.now  # noqa: SLF001 - the engine knows what is read
 
     @property
     def slot(self) -> int:
@@ -145,28 +168,25 @@ class SlotRun:
 
         The caller passes None to get control back: the answer is `NOTHING_SENT`.
         """
+        task, activity = self.task, self._activity
         try:
             with (
                 captured(self._output),
                 self.trace or nullcontext(),
                 self._abandoning(),
-                ended_without_progress(self.task.attempt.timeout_millis, self._progress),
-                self._busy.sampling(),
+                ended_without_progress(task.attempt.timeout_millis, self._activity.progress),
+                activity.busy.sampling(),
             ):
                 for sent in self._run(self._awaited(arriving)):
-                    with self._activity.waiting():  # for the reader of the output
+                    with activity.waiting():  # for the reader of the output
                         yield sent
         except BaseException as error:
-            for life in [*self._lives.values(), *self.binding.unifiers.lives]:
-                life.abandon(self.task.window_id)
+            unifiers = self.binding.unifiers
+            for life in [*self._lives.values(), *unifiers.lives]:
+                life.abandon(task.window_id)
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
-
-    def _progress(self) -> tuple[Hashable, ...]:
-        """A value that changes while the slot processes items, or waits for others; called by another thread."""
-        waits = (object(),) if self._activity.waits else ()
-        return self._activity.steps, *waits, *(reading.progress() for reading in self.readings.values())
 
     def _awaited(self, arriving: Iterable[Arrived | None]) -> Iterator[Arrived | None]:
         """The batches that arrive, and the slot waits for each."""
@@ -197,8 +217,9 @@ class SlotRun:
     def _report(self) -> Report:
         state: dict[str, SavedState] = {name: saved(life.operator, name) for name, life in self._lives.items()}
         state |= self.binding.saved()
-        watermarks = {name: ended.watermark for name, ended in self._activity.ended.items()}
-        busy_millis = self._busy_millis()
+        activity = self._activity
+        watermarks = {name: ended.watermark for name, ended in activity.ended.items()}
+        busy_millis = activity.busy_millis()
         return Report(
             level=self.level,
             slot=self.slot,
@@ -207,33 +228,30 @@ class SlotRun:
             done={reading.elements.into: reading.done for reading in self.readings.values()},
             busy_millis=busy_millis,
             figures=dict(self._figures(busy_millis)),
-            began=self._activity.began,
+            began=activity.began,
             estimated={name: watermark for name, watermark in watermarks.items() if watermark is not None},
             finalizers=tuple(self._finalizer.written),
             samples=tuple(sample for tapping in self.binding.taps for sample in tapping.samples),
             printed=() if self._output is None else tuple(self._output.reported),
         )
 
-    def _busy_millis(self) -> float:
-        """How long the slot has worked, without the time in which it waited for work of others."""
-        return self._activity.millis() - sum(reading.in_hand.idle_millis for reading in self.readings.values())
-
     def _figures(self, busy_millis: float) -> Iterator[tuple[str, Figures]]:
-        cpu_nanos, busy = time.thread_time_ns() - self._activity.cpu_nanos, self._busy.divided(busy_millis)
+        activity, leaving = self._activity, self.binding.leaving
+        cpu_nanos, busy = activity.cpu_nanos(), activity.busy.divided(busy_millis)
         for name, life in self._lives.items():
-            reading, ended = self.readings.get(name), self._activity.ended[name]
+            reading, ended = self.readings.get(name), activity.ended[name]
             fed = [port for port in input_ports(type(life.operator)) if (name, port) in self.program.fed]
             taken = {port: self.binding.passed((name, port)) for port in fed}
             if reading is not None:
                 taken[work_port(reading.operator)] = reading.done.begun
-            sent = {port: passed() for (sender, port), passed in self.binding.leaving.items() if sender == name}
+            sent = {port: passed() for (sender, port), passed in leaving.items() if sender == name}
             read, underway = (0, ()) if reading is None else (reading.done.positions, tuple(reading.done.underway))
             yield name, Figures(taken, sent, read, cpu_nanos, ended.millis, busy[name], ended.metrics, underway)
 
     def _run(self, arriving: Iterable[Arrived | None]) -> Iterator[Sent]:
-        task = self.task
+        task, activity, unifiers = self.task, self._activity, self.binding.unifiers
         for name, life in self._lives.items():
-            self._busy.operator = name
+            activity.work_for(name)
             life.set_up(
                 self.program.context_of(
                     name,
@@ -247,20 +265,20 @@ class SlotRun:
             )
             life.commit(task.committed)
             life.begin(task.window_id)
-        self._busy.operator = ""  # it is not known yet for which operator the first batch is received
+        activity.work_for("")  # it is not known yet for which operator the first batch is received
         for arrived in arriving:
             if arrived is None:
                 yield NOTHING_SENT
                 continue
-            self._activity.steps += 1
+            activity.step()
             target = self.program.targets[arrived.wire]
-            self._busy.operator = target.into[0]
+            activity.work_for(target.into[0])
             self.binding.take(target, arrived.batch, arrived.element)
             yield from self.outbox.ready()
         self.binding.flush()
         for name in self._lives:
-            self._busy.operator = name
-            self.binding.unifiers.end_before(name)
+            activity.work_for(name)
+            unifiers.end_before(name)
             self.binding.flush_into(name)
             if name in self.readings:
                 for _ in self.readings[name].work():
@@ -269,13 +287,13 @@ class SlotRun:
             yield from self.outbox.ready()
         self.binding.let_go()
         for name, life in self._lives.items():
-            self._busy.operator = name
+            activity.work_for(name)
             life.save(task.window_id)
             life.tear_down()
         yield from self.outbox.rest()
 
     def _end(self, name: str) -> None:
-        self._activity.steps += 1
+        self._activity.step()
         if self.trace is not None:
             self.trace.note(None)
         self.binding.end_controls(name)
@@ -313,7 +331,8 @@ class SlotRun:
 
     def _spot(self, position: int | None = None) -> Spot:
         """The place of the present item, or of the one at a position in the same element."""
-        element, known = self.outbox.origins.now()
+        origins = self.outbox.origins
+        element, known = origins.now()
         reading = next((each for each in self.readings.values() if each.now.element is element is not None), None)
         found = known if reading is None or reading.now.offset is None else reading.now.offset
         return spot_of(element, found if position is None else position)

@@ -75,7 +75,8 @@ class WorkInHand:
         if handover is None:
             return None
         with self.deadline.lock:
-            self._done.took.append(handover.token)
+            done = self._done
+            done.took.append(handover.token)
             self._add(handover.work)
             return self._popped()
 
@@ -126,8 +127,10 @@ class WorkInHand:
             cut_from, work = self._half_of_waiting() or self._half_of_item() or (None, ())
             if not work:
                 return None
-            self._done.gave.append(Handover(secrets.token_hex(8), self._elements.into, self._slot, work, cut_from))
-            return self._done.gave[-1]
+            handover = Handover(secrets.token_hex(8), self._elements.into, self._slot, work, cut_from)
+            done = self._done
+            done.gave.append(handover)
+            return handover
 
     def standing(self) -> Standing:
         """The progress in the item, and an estimate of the time for all remaining work with an end."""

@@ -77,7 +77,8 @@ def _missing_of(ledger: Ledger, chain: Chain) -> Iterator[LedgerError]:
 def _named_blocks(chain: Chain) -> Mapping[str, Mapping[Pointer, str]]:
     """The input blocks that the chain consumed last or will consume next, by input, each with its evidence."""
     named: dict[str, dict[Pointer, str]] = {}
-    for dataset_id, at in chain.standing.consumed.items():
+    standing = chain.standing
+    for dataset_id, at in standing.consumed.items():
         if at.seq is not None and at.block_hash is not None:
             named[dataset_id] = {Pointer(seq=at.seq, hash=at.block_hash): f"{chain.name} has consumed"}
     promised = chain.promised()

@@ -64,7 +64,7 @@ class Noted:
         receivers: dict[str, str] = {}
         given_up: dict[tuple[str, str], str] = {}
         for window in own_windows(ledger, b'"found":[{', b'"given-up"'):
-            for work in window.checkpoint.work.inputs or ():
+            for work in window.work:
                 receiver = Address(work.input).operator
                 for span in work.found:
                     receivers.setdefault(span.source, receiver)

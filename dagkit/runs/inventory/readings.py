@@ -77,7 +77,7 @@ def readings(ledger: Ledger, path: str) -> list[Reading]:
     for window in own_windows(ledger, json.dumps(path)[1:-1].encode()):
         rows = rows_of(window.chain.data(window.record) or b"")
         written = tuple(dict.fromkeys(row["file"] for row in rows if "file" in row))
-        for work in window.checkpoint.work.inputs or ():
+        for work in window.work:
             noted.add(window, work, written)
     return list(noted.readings.values())
 

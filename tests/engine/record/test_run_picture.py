@@ -1,5 +1,6 @@
 """The picture of a run, from its events."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from math import nan
@@ -27,7 +28,7 @@ from dagkit.engine.record.run_events import (
     Working,
 )
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot
+from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot, bytes_of
 from tests.engine.cast import numbers_collected
 from tests.engine.record.launches import NOON, SetClock, first_snapshot
 
@@ -35,6 +36,7 @@ STATS = OperatorStats(3, (PortStats("blocks", 2),), (PortStats("output", 20),), 
 """Of one partition, in a window of one second."""
 SECOND = NOON + timedelta(seconds=1)
 SCALED = Scaled(operator="digits", at=NOON, before=2, after=4, policy="drain", rule="much waits")
+QUEUES = [Queue("digits", "blocks", 3, 1600)]
 MEASURED = Measured(
     3,
     NOON,
@@ -42,7 +44,7 @@ MEASURED = Measured(
     SECOND,
     {"digits": [STATS, STATS]},
     {"digits": {"dropped": 1, "what": object()}},
-    queues=[Queue("digits", "blocks", 3, 1600)],
+    queues=QUEUES,
     facts=[SCALED],
 )
 WINDOW: tuple[RunEvent, ...] = (
@@ -50,7 +52,7 @@ WINDOW: tuple[RunEvent, ...] = (
     Resumed("App", 2, 5, promised=False),
     Found("files", 4, 4000, 0),
     Started(3, 4, 5.0),
-    Committed(3, 1000.0, 800, 1, 80, 3, 1600, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7, pending={"byte": 1600}),
+    Committed(3, 1000.0, 800, 1, 80, QUEUES, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7),
     MEASURED,
 )
 AT_WORK = SlotAtWork(4, "digits", 1, "b", NOON, 0.25)
@@ -192,7 +194,7 @@ def test_the_last_failure_is_kept(picture):
 def test_what_slots_process_is_known_while_its_window_runs(picture):
     assert [each.window_id for each in seen(picture, *WINDOW, *RUNNING).working] == [4, 5]
     assert [each.window_id for each in seen(picture, Failed(5, "digits", "no", again=True)).working] == [4]
-    assert seen(picture, Committed(4, 1.0, 1, 0, 0, 0, 0)).working == ()
+    assert seen(picture, Committed(4, 1.0, 1, 0, 0)).working == ()
 
 
 def test_no_slot_is_at_work_after_a_run_has_ended(picture):
@@ -203,7 +205,7 @@ def test_an_interrupted_launch_failed(picture):
     seen(picture, *WINDOW, *RUNNING)
     picture.ended(KeyboardInterrupt())
     now = picture.snapshot()
-    assert (now.state, now.error.message, now.is_over, now.working) == ("failed", "interrupted", True, ())
+    assert (now.state, now.error.message, now.status.is_over, now.working) == ("failed", "interrupted", True, ())
 
 
 @pytest.mark.parametrize("place", ["state", "slot", "completed"])
@@ -211,6 +213,21 @@ def test_a_snapshot_is_the_same_after_its_json_form_even_if_a_later_dagkit_write
     now = seen(picture, *WINDOW, *RUNNING)
     text = now.model_dump_json().replace(f'"{place}"', f'"mood": 1, "{place}"')
     assert RunSnapshot.model_validate_json(text) == now
+
+
+def test_the_fields_of_groups_stand_among_the_others_in_the_status_file(picture):
+    status = json.loads(bytes_of(seen(picture, *WINDOW)))
+    assert " ".join(status) == (
+        "format application application_path version driver master command until since at state step spark_page "
+        "resumed_after window block committed_at in_flight working stages operators totals pending_elements "
+        "pending_positions positions_per_second queued eta_seconds eta_least_seconds eta_most_seconds grows_since "
+        "inputs visible_at waits_for user_metrics left_out read_again error"
+    )
+    assert " ".join(status["operators"][0]) == (
+        "name stage partitions wanted received sent rejects_since rejected_share rejected_records positions unit reads "
+        "received_per_second sent_per_second positions_per_second busy skew by_partition elements_begun pending "
+        "underway eta_seconds"
+    )
 
 
 def test_the_page_of_spark_is_kept_through_the_later_steps(picture):

@@ -127,7 +127,7 @@ SLOTS: list[SlotRun] = []
 
 def makes_progress() -> bool:
     """Whether the watchdog finds progress between two looks between which nothing happens."""
-    return SLOTS[-1]._progress() != SLOTS[-1]._progress()
+    return SLOTS[-1]._activity.progress() != SLOTS[-1]._activity.progress()
 
 
 class Watched(Operator):

@@ -184,11 +184,8 @@ class SparkBackend:
 
         What may end a worker, takes long, or is large gains nothing.
         """
-        if (
-            task.window.attempt.isolated
-            or task.window.attempt.movable
-            or len(self.shipped.data) > LARGEST_CLOSURE_BYTES
-        ):
+        attempt = task.window.attempt
+        if attempt.isolated or attempt.movable or len(self.shipped.data) > LARGEST_CLOSURE_BYTES:
             return None
         most = max(map(self.program.slots_at, range(self.program.levels)))
         return self._residents.run(task, files, self.program.slots_at(task.level), most, self._cores.count().now)

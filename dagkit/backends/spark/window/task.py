@@ -81,7 +81,8 @@ class LevelTask:
         with at_work():
             hold_memory()
             program, known = self.shipped.unpacked()
-            program = program.placing(self.window.attempt.locates)
+            attempt = self.window.attempt
+            program = program.placing(attempt.locates)
             yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
             settle(self.shipped.digest)
 
@@ -146,16 +147,17 @@ class _Task:
 
     def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, Given, Iterator[Row]]:
         """The slot, its input, and the rows that follow."""
+        given = self.task.given
         if self.level == 0 and not self.task.given_by_row:
             (slot,) = (number for batch in batches for number in batch.column(0).to_pylist())
-            return slot, _read_given(self.task.given.get(slot)), iter(())
+            return slot, _read_given(given.get(slot)), iter(())
         rows = self._of_one_slot(batches)
         first = next(rows)
         if self.task.given_by_row:
             assert first.kind is Kind.GIVEN, "the row with the input of a slot comes first"
             return first.to, _read_given(first.payload), rows
         slot = self.slot
-        return slot, _read_given(self.task.given.get(slot)), _chained(first, rows)
+        return slot, _read_given(given.get(slot)), _chained(first, rows)
 
     def _of_one_slot(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
         known = None
