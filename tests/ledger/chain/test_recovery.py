@@ -13,14 +13,7 @@ from typing import Any
 import pytest
 
 from dagkit.ground.clock import Clock, SystemClock
-from dagkit.ledger import (
-    ChainBroken,
-    ChainNotFound,
-    Ledger,
-    LedgerError,
-    VersionUnreadable,
-    checkpoint_of,
-)
+from dagkit.ledger import ChainBroken, ChainNotFound, Ledger, LedgerError, VersionUnreadable, checkpoint_of
 from dagkit.ledger.audit.orphans import Sweep, set_torn_aside, sweep
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.chain.contents import Objects
