@@ -6,14 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from dagkit import InputPort, OutputPort, SplittableOperator
-from dagkit.ranges import (
-    ByteKeyRange,
-    OffsetRange,
-    Progress,
-    RestrictionTracker,
-    SplitRestriction,
-    WorkUnclaimed,
-)
+from dagkit.ranges import ByteKeyRange, OffsetRange, Progress, RestrictionTracker, SplitRestriction, WorkUnclaimed
 from dagkit.ranges.cursor import Run
 from tests.engine.work_cast import Named
 

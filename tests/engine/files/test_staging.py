@@ -10,16 +10,7 @@ import pytest
 
 from dagkit.engine.files import staging as staging_module
 from dagkit.engine.files.folders import LocalFolder
-from dagkit.engine.files.publish import (
-    is_finished,
-    note_finished,
-    pieces_of,
-    put_in_place,
-    staged_in,
-    sweep,
-    sweep_attempts,
-    sweep_windows,
-)
+from dagkit.engine.files.publish import is_finished, note_finished, pieces_of, sweep, sweep_attempts, sweep_windows
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.errors import RunFailure
@@ -223,19 +214,6 @@ def test_a_file_of_no_element_is_one_piece_for_all_stretches(tmp_path, stage, fi
         stage.order = order
         files.open("all").write(word.encode())
     assert [(part.order, text_of(tmp_path, part)) for part in stage.parts()] == [(0, "ab")]
-
-
-def test_files_of_several_windows_are_put_in_place(tmp_path):
-    parts = []
-    for window, word in ((1, "one "), (2, "two")):
-        stage = staging(tmp_path, window=window)
-        stage.files("writer", "out").open("a").write(word.encode())
-        parts += stage.parts()
-    assert staged_in(parts) == {"1", "2"}
-    for _ in range(2):
-        put_in_place({str(tmp_path / "out" / "a"): parts}, str(tmp_path / "app"), durable=True)
-        assert (tmp_path / "out" / "a").read_text() == "one two"
-    assert files_in(tmp_path / "app") == []
 
 
 def staged(home: Path) -> list[str]:

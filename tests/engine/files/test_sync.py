@@ -71,29 +71,6 @@ def test_who_adds_a_file_goes_on_and_who_waits_finds_it_on_the_disk(tmp_path, di
     assert sync_threads() == []
 
 
-def test_waiting_for_nothing_starts_nothing_and_it_can_be_used_again(tmp_path, disk):
-    syncing = Syncing()
-    syncing.wait()
-    assert sync_threads() == []
-    disk.let(2)
-    for name in "ab":
-        syncing.add(written(tmp_path, name), named(name))
-        syncing.wait()
-    assert len(disk.held) == 2
-
-
-def test_the_file_that_the_disk_did_not_take_is_named(tmp_path, disk):
-    syncing = Syncing()
-    disk.full_after = 1
-    disk.let(2)
-    for name in "ab":
-        syncing.add(written(tmp_path, name), named(name))
-    with pytest.raises(Unsynced, match="b: the disk is full"):
-        syncing.wait()
-    syncing.abandon()
-    assert sync_threads() == []
-
-
 def test_few_files_are_open_however_slow_the_disk_is(tmp_path, disk, monkeypatch):
     monkeypatch.setattr(syncing_module, "MOST_BEHIND", 2)
     syncing, streams = Syncing(), [written(tmp_path, str(number)) for number in range(9)]

@@ -26,12 +26,12 @@ from dagkit.engine.program.points import Point
 from dagkit.engine.record.backlogs import decisions
 from dagkit.engine.record.history import history
 from dagkit.engine.record.run_events import Committed, RunEvent
-from dagkit.engine.worker.protocol import Backend, Cores
+from dagkit.engine.worker.protocol import Cores
 from dagkit.errors import ApplicationFaults
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles, RecordWriter, TailFiles
-from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, some_lines
+from tests.engine.cast import Around, Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, some_lines
 from tests.engine.parts.cast import Total, chained, facts_in
 from tests.engine.work_cast import Names, Numbered, Twice
 from tests.old_files import aged
@@ -198,14 +198,10 @@ def test_a_partitioner_receives_the_partitions_by_the_ids_that_listeners_know(tm
 
 
 @dataclass
-class Roomy:
+class Roomy(Around):
     """The reference, which says that it has more cores than it has."""
 
-    inner: Backend
     count: int = 4
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
     def cores(self) -> Cores:
         return Cores(self.count, self.count)

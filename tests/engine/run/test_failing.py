@@ -28,7 +28,6 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.engine.files.pieces import staging_failed
 from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.program.codec import ItemUnwritable
 from dagkit.engine.program.entrances import code_of, operator_of
@@ -38,9 +37,8 @@ from dagkit.engine.program.program import Keying
 from dagkit.engine.record.run_events import Failed, RunEvent
 from dagkit.engine.worker.instances import receiver
 from dagkit.errors import DagkitError, InputUnreadable, RunFailure
-from dagkit.ledger import Ledger, StoreError
+from dagkit.ledger import Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker
-from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (
     FileSplitterInput,
     Filter,
@@ -361,14 +359,6 @@ def test_a_failure_shows_its_record_and_no_secret(tmp_path, backend):
     assert len(record) < 200
 
 
-@on_both
-def test_a_failure_in_a_batch_shows_its_record(tmp_path, backend):
-    lines, strict = Items(items=("line 0136", "line 0137", "line 0138")), Filter(batch=strictly_in_batches)
-    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
-        Desk(tmp_path, chain(lines=lines, strict=strict, collect=Collect()), backend=backend).run()
-    assert raised.value.failure.record == "'line 0137'"
-
-
 def test_where_only_dagkit_was_at_work_the_whole_traceback_is_shown(tmp_path):
     with pytest.raises(DagkitError) as raised:
         Ledger.open(str(tmp_path))
@@ -485,16 +475,6 @@ def writing(home: Path, writer: type[Writer] = Writer, looks: Any = ((1, 2), (3,
 WRITTEN = {"numbers.txt": b"1\n2\n3\n"}
 
 
-@pytest.mark.parametrize("crashes", [(), (CrashAfter(Point.APPENDED, 3), CrashAfter(Point.FINISHED, 3))])
-def test_a_file_of_several_windows_is_whole_when_its_operator_finishes_it(tmp_path, crashes):
-    desk = Desk(tmp_path, writing(tmp_path))
-    desk.run(windows=2)
-    assert desk.outputs() == {}
-    assert desk.crash(*crashes) == len(crashes)
-    desk.run()
-    assert (desk.outputs(), desk.leftovers()) == (WRITTEN, [])
-
-
 @on_both
 def test_where_nothing_can_be_staged_nothing_is_committed(tmp_path, backend):
     desk = Desk(tmp_path, writing(tmp_path), backend=backend)
@@ -523,12 +503,6 @@ def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run_and_not
     file.unlink()
     desk.run()
     assert desk.outputs() == {}
-
-
-def test_a_place_that_holds_no_ledger_is_reported(tmp_path):
-    (tmp_path / "app").write_text("no folder")
-    with pytest.raises((StoreError, OSError), match="app"):
-        Desk(tmp_path, writing(tmp_path)).run()
 
 
 class HoldOne(Operator):
@@ -585,47 +559,6 @@ def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path):
     desk.run()
     assert desk.outputs() == {f"{number}.txt": f"{number}\n".encode() * 5000 * number for number in (1, 2, 9)}
     assert desk.troubles() == []
-
-
-def test_a_piece_that_cannot_be_written_says_of_which_file():
-    error = staging_failed("out/a.txt", OSError(28, "No space left on device"))
-    assert str(error).startswith(
-        "a piece of out/a.txt cannot be staged in the application's folder: No space left on device; nothing"
-    )
-
-
-TORN_DOWN: list[str] = []
-
-
-class Holding(Operator):
-    """Holds something from `setup` to `teardown`, and fails in between."""
-
-    input = InputPort(int)
-
-    def process(self, item: int) -> None:
-        raise ValueError("no")
-
-    def teardown(self) -> None:
-        TORN_DOWN.append(type(self).__name__)
-
-
-class HoldingToo(Script):
-    """An input that holds something, too."""
-
-    def teardown(self) -> None:
-        TORN_DOWN.append(type(self).__name__)
-
-
-def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path):
-    draw = chain(numbers=HoldingToo(looks=((1,),)), holds=Holding())
-    TORN_DOWN.clear()
-    with pytest.raises(OperatorFailed, match="ValueError: no"):
-        Desk(tmp_path, draw).run()
-    assert TORN_DOWN == ["Holding", "HoldingToo"]
-    slot, arriving = one_slot(draw)
-    with pytest.raises(OperatorFailed, match="ValueError: no"):
-        list(slot.run([arriving]))
-    assert TORN_DOWN == ["Holding", "HoldingToo", "Holding"]
 
 
 class Returning(RowOperator):

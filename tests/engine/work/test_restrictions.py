@@ -20,12 +20,7 @@ from dagkit.engine.record.run_events import Committed, Measured, RunEvent
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.restrictions import (
-    KEPT_SHARES,
-    SHARES,
-    divided_at,
-    intervals,
-)
+from dagkit.engine.work.restrictions import KEPT_SHARES, SHARES, divided_at, intervals
 from dagkit.engine.work.schedule import Scheduler, WindowSizer
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
