@@ -14,7 +14,6 @@ KILLED = {"block_size": 150, "readers": 3, "threshold": 4}
 
 
 def fill(home: Path) -> None:
-    """Files enough for a dozen windows."""
     files_given(home, *(some_lines(40, seed=number) for number in range(6)))
 
 
@@ -29,7 +28,6 @@ def publisher(told: Connection, leave: Semaphore) -> Observer:
 
 
 def run_lines(home: Path, told: Connection, leave: Semaphore) -> None:
-    """Lines through a filter, on the reference; every event is printed."""
     Desk(home, lines_through_filter(home, **KILLED)).run(observers=[publisher(told, leave)])
 
 
@@ -48,7 +46,6 @@ def lines_on_spark(home: Path) -> Draw:
 
 
 def on_spark(home: Path, observer: Observer) -> None:
-    """Lines through a filter, on Spark."""
     launch(lines_on_spark(home), until="once", path=home / "app", observers=[observer], durable=False)
 
 

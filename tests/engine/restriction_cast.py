@@ -12,8 +12,6 @@ from tests.engine.work_cast import Named
 
 
 class Numbering(SplittableOperator[Named, Any]):
-    """Emits each number of a name."""
-
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()

@@ -16,10 +16,9 @@ from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import RunFailure
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Around, Desk, Script, lines_through_filter, some_lines
+from tests.engine.cast import Around, Desk, Script, files_given, lines_through_filter, some_lines
 from tests.engine.files.cast import Notes, Unfinished, part, staging
 from tests.engine.parts.cast import chained
-from tests.old_files import aged
 
 
 def noted(home: Path, *looks: tuple[int, ...], kind: type[Unfinished] = Notes, out: str | Path = "out") -> Desk:
@@ -29,7 +28,6 @@ def noted(home: Path, *looks: tuple[int, ...], kind: type[Unfinished] = Notes, o
 
 
 def of_another_life(out: Path, *names: str) -> None:
-    """Files that are older than the application."""
     out.mkdir()
     for name in names:
         (out / name).write_bytes(b"of another life")
@@ -202,9 +200,7 @@ class Apart(Around):
 
 @pytest.mark.parametrize("cut", [False, True], ids=["gone", "too short"])
 def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, cut):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a").write_text(some_lines(9))
-    aged(tmp_path / "in" / "a")
+    files_given(tmp_path, some_lines(9))
     desk = Desk(tmp_path, lines_through_filter(tmp_path))
     apart = Desk(tmp_path, desk.draw, backend=lambda backend: Apart(backend, desk.place, cut))
     told = r"2 of 2 pieces that window 1 staged are not in .*\n  help: .* on storage that the driver"

@@ -30,7 +30,6 @@ def folder(tmp_path):
 
 
 def pieces(tmp_path: Path, *contents: str) -> list[Piece]:
-    """Staged pieces."""
     staged = tmp_path / "staged"
     staged.mkdir(exist_ok=True)
     made = []

@@ -108,7 +108,6 @@ def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path):
 
 
 def reading(reader: Operator, name: str = "digits", *, looks: Any = ((9,),), readers: int = 1) -> Draw:
-    """Ranges, read and collected."""
     return chained({"ranges": Ranges(looks=looks), name: reader, "collect": Collect()}, **{name: readers})
 
 
@@ -146,8 +145,6 @@ def test_an_operator_that_was_renamed_does_not_begin_again_unnoticed(tmp_path):
 
 
 class Whole(Operator):
-    """Takes blocks as they are."""
-
     kind = "cast.whole/1"
     blocks = InputPort(Block)
     numbers = OutputPort(int)

@@ -41,8 +41,6 @@ from tests.engine.parts.cast import chained
 
 
 class Times(Operator):
-    """Hands on so many times as much."""
-
     kind = "requests.times/1"
     input = InputPort(int)
     output = OutputPort(int)

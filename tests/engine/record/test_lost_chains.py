@@ -91,12 +91,10 @@ Damage = Callable[[Contents, Contents, Contents, str], Contents]
 
 
 def deleted(*parts: str) -> Damage:
-    """Parts of a chain's folder are deleted."""
     return lambda now, before, foreign, name: without(now, *(chain(name) + part for part in parts))
 
 
 def replaced(now: Contents, other: Contents, name: str) -> Contents:
-    """A chain is as in another folder."""
     return {**without(now, chain(name)), **under(other, chain(name), chain(name))}
 
 

@@ -14,7 +14,7 @@ from dagkit.engine.record.pace import Pace, TimeLeft
 from dagkit.engine.record.run_events import Measured, RunEvent, Started
 from dagkit.engine.record.statistics import Lately, window_stats
 from dagkit.engine.worker.protocol import Figures, Report
-from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
+from tests.engine.cast import Desk, Hurried, files_given, lines_through_filter, numbers_collected, some_lines
 from tests.engine.record.launches import NOON
 
 
@@ -77,16 +77,14 @@ def test_each_partition_receives_its_share_of_the_queue(waiting, shares):
 
 
 def events(desk: Desk, kind: type) -> list[Any]:
-    """The events of this kind in a run."""
     happened: list[RunEvent] = []
     desk.run(observers=[happened.append])
     return [each for each in happened if isinstance(each, kind)]
 
 
 def test_blocks_lines_and_bytes_of_a_file_are_counted(tmp_path):
-    (tmp_path / "in").mkdir()
     text = some_lines(60)
-    (tmp_path / "in" / "a.txt").write_text(text)
+    files_given(tmp_path, text)
     happened = events(Desk(tmp_path, lines_through_filter(tmp_path, block_size=100)), Measured | Started)
     told = [each for each in happened if isinstance(each, Measured)]
     totals: Counter[tuple[str, str]] = Counter()

@@ -16,7 +16,6 @@ from dagkit import (
     Block,
     Column,
     Constant,
-    Dag,
     InputOperator,
     InputPort,
     KeyedState,
@@ -50,7 +49,6 @@ from dagkit_operators import (
     ReadFiles,
     Record,
     RecordWriter,
-    SumByKey,
 )
 from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived, chain, files_given, on_both, one_slot, slots
 from tests.processes import run_program
@@ -75,8 +73,6 @@ def strictly_in_batches(column: Column) -> list[bool]:
 
 
 class Strict(Operator):
-    """Fails on one record, given each by itself."""
-
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -86,8 +82,6 @@ class Strict(Operator):
 
 
 class Once(Strict):
-    """Fails on one record, unless it has failed before."""
-
     mark: str
 
     def process(self, item: Any) -> None:
@@ -98,16 +92,12 @@ class Once(Strict):
 
 
 class StrictInBatches(Strict):
-    """Fails on one record, given many at once."""
-
     def process_batch(self, batch: Batch[Any]) -> None:
         strictly_in_batches(batch.column("value"))
         self.output.emit_batch(batch)
 
 
 class StrictInBatchesAlone(Operator):
-    """Fails on one record, and takes nothing but many at once."""
-
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -137,7 +127,6 @@ class Lined(SplittableOperator[Block]):
 
 
 def reading(home: Path, **operators: Any) -> Draw:
-    """Lines through these operators into files."""
     splitter = FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=700, blocks_threshold=1)
     return chain(splitter=splitter, reader=Lined(), **operators, writer=RecordWriter(file_path=str(home / "out")))
 
@@ -310,32 +299,12 @@ def test_an_item_that_cannot_be_routed_is_a_failure_of_its_receiver(
     assert raised.value.failure.record in {"7", "{6}"}
 
 
-class Disguised(Operator):
-    """Fails in a function that calls its parameters like those of a method, and in one that calls them otherwise."""
-
-    input = InputPort(int)
-
-    def process(this, item: int) -> None:  # noqa: N805 - the name is the author's to choose
-        def helper(self: object) -> None:
-            raise ValueError(f"cannot take {item}")
-
-        helper(INNER)
-
-
-@on_both
-def test_whatever_an_author_calls_his_variables_the_operator_is_named(tmp_path, backend):
-    with pytest.raises(OperatorFailed, match="disguised failed in window 1, slot 0: ValueError: cannot take 1"):
-        Desk(tmp_path, chain(numbers=Script(looks=((1,),)), disguised=Disguised()), backend=backend).run()
-
-
 class Login(BaseModel):
     user: str
     password: SecretStr
 
 
 class Sending(Operator):
-    """Fails with its secrets in hand."""
-
     input = InputPort[Any]()
     token: SecretStr = SecretStr("t0ken")
     api_key: str = "0penSesame"
@@ -455,8 +424,6 @@ def test_an_item_that_cannot_be_kept_is_reported_and_nothing_is_committed(tmp_pa
 
 
 class Writer(Operator):
-    """Writes numbers to one file, and finishes it at the end."""
-
     input = InputPort(int)
     files = OutputFiles(lambda writer: writer.directory)
     directory: str
@@ -538,8 +505,6 @@ Desk(home, writing_much(home)).run()
 
 
 class WriterOfMuch(Writer):
-    """Writes a number some thousand times."""
-
     def process(self, item: int) -> None:
         self.files.open(f"{item}.txt").write(f"{item}\n".encode() * 5000 * item)
         self.files.finish(f"{item}.txt")
@@ -579,28 +544,6 @@ def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_li
     help_ = "write `yield item` for each item, not `return item`$"
     draw = chain(numbers=Script(looks=((1,),)), returns=Returning(), collect=Collect())
     with pytest.raises(OperatorFailed, match=rf"{problem} \[item-unyielded\]\n  help: {help_}"):
-        Desk(tmp_path, draw, backend=backend).run()
-
-
-class Anything(RowOperator):
-    """Passes on what comes, and promises nothing."""
-
-    input = InputPort(int)
-    output = OutputPort[Any]()
-
-    def process(self, number: int) -> Iterator[Any]:
-        yield number
-
-
-@on_both
-def test_a_key_that_cannot_be_taken_fails_by_the_name_of_whom_it_is_for(tmp_path, backend):
-    def draw(dag: Dag, conf: object) -> None:
-        sums, anything = dag.add_operator("sums", SumByKey()), dag.add_operator("anything", Anything())
-        dag.add_operator("numbers", Script(looks=((1,),))) >> anything
-        dag.add_stream("pairs", anything.output, sums.input)
-        dag.add_stream("totals", sums.totals, dag.add_operator("collect", Collect()).input)
-
-    with pytest.raises(OperatorFailed, match=r"^sums failed in window 1, slot 0.*: TypeError: "):
         Desk(tmp_path, draw, backend=backend).run()
 
 

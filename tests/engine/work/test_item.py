@@ -88,8 +88,6 @@ def test_asking_in_vain_keeps_no_place_for_what_is_not_written_and_is_not_publis
 
 
 class Shaky(Numbered):
-    """Fails so many times."""
-
     failures: ClassVar[int] = 0
 
     def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:

@@ -15,8 +15,6 @@ from tests.engine.cast import Collect, Desk, Script, chain, on_both
 
 
 def noted(call: str, *, shows: bool = True) -> Any:
-    """A callback that writes down how it is called."""
-
     def callback(self: "Noted", *given: object) -> None:
         self.note(" ".join([call, *map(str, given)]) if shows else call)
 
@@ -24,8 +22,6 @@ def noted(call: str, *, shows: bool = True) -> Any:
 
 
 class Noted(Operator):
-    """Writes down how it is called; fails where it is asked to."""
-
     fails_in: str = ""
     calls: ClassVar[list[str]] = []
 

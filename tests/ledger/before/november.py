@@ -71,7 +71,6 @@ def write_inputs() -> None:
 
 
 def outputs() -> dict[str, bytes]:
-    """What stands in each file that was written."""
     memory = fsspec.filesystem("memory")
     written = [*memory.find("/november/out"), *memory.find("/november/receipts")]
     return {path: memory.cat(path) for path in written}
@@ -84,8 +83,6 @@ def rows_of_receipts() -> list[tuple[Any, ...]]:
 
 
 class Keep(Operator):
-    """Keeps what arrives."""
-
     kind = "november.keep/1"
     input = InputPort[Any]()
     kept = State[list[Any]](list)
@@ -109,8 +106,6 @@ class Numbers(InputOperator):
 
 
 class Times(Operator):
-    """Multiplies numbers."""
-
     kind = "november.times/1"
     numbers = InputPort[int]()
     results = OutputPort[int]()
@@ -134,8 +129,6 @@ class Register:
 
 
 class Enter(Operator):
-    """Enters numbers in the register."""
-
     kind = "november.enter/1"
     numbers = InputPort[int]()
     staged = ExternalOutput(lambda enter: Register())
@@ -203,7 +196,6 @@ def timed(dag: Dag, conf: object) -> None:
 
 
 def entered(dag: Dag, conf: object) -> None:
-    """Entries of an external system."""
     _chain(dag, numbers=Numbers(), times=Times(), enter=Enter())
 
 
@@ -230,7 +222,6 @@ def changed(dag: Dag, conf: object) -> None:
 
 
 def aside(dag: Dag, conf: object) -> None:
-    """A record that fails, and is set aside."""
     _chain(dag, splitter=_files(), reader=LineReader(), even=Map[Any, str](_refused), keep=Keep())
 
 
@@ -242,7 +233,6 @@ def _refused(item: Any) -> str:
 
 
 def quarantined(dag: Dag, conf: object) -> None:
-    """A damaged file, which is set aside."""
     splitter = FileSplitterInput(scanner={"files": ["memory://november/zipped"]}, blocks_threshold=1)
     _chain(dag, splitter=splitter, reader=LineReader(on_bad_file="quarantine"), keep=Keep())
 
@@ -262,7 +252,6 @@ APPLICATIONS: dict[str, Any] = {
 
 
 def desk(name: str, home: Path) -> Desk:
-    """The desk of an application."""
     conf = {"dt.attr.ON_POISON": "SET_ASIDE"} if name == "aside" else {}
     return Desk(home, APPLICATIONS[name], until=Until.ONCE, clock=FakeClock(), backend=Hurried, overlap=1, conf=conf)
 
@@ -276,5 +265,4 @@ def prepare(name: str, home: Path) -> None:
 
 
 def plan(name: str) -> str:
-    """The fingerprint of an application's plan."""
     return fingerprint(compile_application(APPLICATIONS[name]).plan)

@@ -225,7 +225,6 @@ def test_an_input_without_its_hint_is_still_an_input_and_one_that_is_not_there_i
 
 
 def promised(desk: Desk) -> str:
-    """Where a promise lies."""
     desk.discover((20, 30))
     desk.app.promise(desk.app.plan_next(), {"slots": [[20, 30]]})
     folder = f"{desk.app.log.folder}/planned"

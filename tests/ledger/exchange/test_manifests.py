@@ -39,7 +39,6 @@ TAGGED = {"SetDataSchema", "SetTransform"}
 
 
 def judge_of(version: str, name: str):
-    """The official schema of this name as a validator."""
     documents = [json.loads(path.read_text()) for path in (SCHEMAS / version).rglob("*.json")]
     registry = Registry().with_resources([(d["$id"], Resource.from_contents(d)) for d in documents])
     kind = Draft7Validator if "draft07" in version else Draft202012Validator
@@ -123,7 +122,6 @@ def test_contents_are_exported_under_their_hashes_and_none_may_be_missing(rich, 
 
 
 def changed(document: dict, **changes: object) -> None:
-    """Change the content of a manifest."""
     document["content"].update(changes)
 
 
