@@ -64,15 +64,6 @@ def test_a_crash_after_any_step_changes_nothing(tmp_path, kind, point, window, s
     assert (numbers(desk.run()), desk.faults()) == (numbers_expected(looks, 4, doubled=bool(senders)), [])
 
 
-def test_work_without_an_end_goes_on_in_the_next_launch(tmp_path):
-    looks: Looks = ((("tail", -1), ("x", 3)),)
-    loop = desk_of(tmp_path, Follower, looks=looks, by_now=2).run()
-    assert numbers(loop) == numbers_expected(looks, 2, doubled=False)
-    desk_of(tmp_path, Follower, looks=looks, by_now=9, until=Until.DRAINED).run()
-    desk = desk_of(tmp_path, Follower, looks=looks, by_now=6)
-    assert (numbers(desk.run()), desk.faults()) == (numbers_expected(looks, 6, doubled=False), [])
-
-
 @pytest.mark.parametrize("kind", [TableReader, ShardReader])
 def test_a_split_at_the_deadline_is_recorded(tmp_path, kind):
     desk = desk_of(tmp_path, kind, defers_at=(3,))
