@@ -123,8 +123,6 @@ class Collect(Operator):
 
 
 class Swallow(Operator):
-    """Takes all there is."""
-
     input = InputPort[Any]()
 
     def process(self, item: Any) -> None: ...
@@ -172,7 +170,6 @@ class InPairs(Around):
 
 
 def reference(backend: Backend) -> Backend:
-    """The backend of a desk as it is."""
     return backend
 
 
@@ -244,12 +241,10 @@ class Desk:
         return [str(fault) for fault in verify(self.ledger()).faults if "inf) is pending" not in fault.problem]
 
     def blocks(self) -> dict[str, int]:
-        """How many blocks each chain has."""
         ledger = self.ledger()
         return {name: ledger.chain(name).standing.next_seq for name in ledger.names()}
 
     def outputs(self) -> dict[str, bytes]:
-        """What stands in each output file."""
         return {str(path.relative_to(self.out)): path.read_bytes() for path in files_in(self.out)}
 
     def text(self) -> str:
@@ -265,7 +260,6 @@ class Desk:
         return [str(path) for path in [*staged, *self.home.rglob("*.finishing"), *self.home.rglob("*.whole")]]
 
     def troubles(self) -> list[str]:
-        """Faults of the ledger, and leftovers."""
         return [*self.faults(), *self.leftovers()]
 
 

@@ -70,8 +70,6 @@ class Database:
 
 
 class Insert(Operator):
-    """Adds numbers to a table."""
-
     numbers = InputPort(int)
     staged = ExternalOutput(lambda insert: Database(insert.path), waits_seconds=lambda insert: insert.waits_seconds)
     path: str
@@ -123,10 +121,8 @@ def rows_in(path: Path, columns: str) -> list[Any]:
 
 
 def numbers_in(path: Path) -> list[int]:
-    """The numbers in the table."""
     return [number for (number,) in rows_in(path, "number FROM numbers ORDER BY number")]
 
 
 def windows_in(path: Path) -> Mapping[str, int]:
-    """The last window of each writer."""
     return dict(rows_in(path, "writer, window_id FROM windows"))

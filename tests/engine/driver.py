@@ -7,15 +7,13 @@ from pathlib import Path
 
 from dagkit.engine.record.run_events import Observer, RunEvent
 from dagkit.launching import launch
-from tests.engine.cast import Desk, Draw, Hurried, files_given, lines_through_filter, numbers_collected, some_lines
+from tests.engine.cast import Desk, Draw, Hurried, files_given, lines_through_filter, some_lines
 from tests.engine.work_cast import numbers_of_names
 
 KILLED = {"block_size": 150, "readers": 3, "threshold": 4}
-RANGES = ((7, 3, 9), (20,), (1, 1, 1, 8), (6, 6))
 
 
 def fill(home: Path) -> None:
-    """Files enough for a dozen windows."""
     files_given(home, *(some_lines(40, seed=number) for number in range(6)))
 
 
@@ -30,14 +28,7 @@ def publisher(told: Connection, leave: Semaphore) -> Observer:
 
 
 def run_lines(home: Path, told: Connection, leave: Semaphore) -> None:
-    """Lines through a filter, on the reference; every event is printed."""
     Desk(home, lines_through_filter(home, **KILLED)).run(observers=[publisher(told, leave)])
-
-
-def run_ranges(home: Path, told: Connection, leave: Semaphore) -> None:
-    """Numbers of blocks that are split in every window, on the reference."""
-    desk = Desk(home, numbers_collected(RANGES, readers=2, waits_every=3), backend=Hurried)
-    desk.run(observers=[publisher(told, leave)])
 
 
 NAMES = ((("x", 40), ("y", 5), ("tail", -1)), (("z", 60), ("v", 9)))
@@ -55,7 +46,6 @@ def lines_on_spark(home: Path) -> Draw:
 
 
 def on_spark(home: Path, observer: Observer) -> None:
-    """Lines through a filter, on Spark."""
     launch(lines_on_spark(home), until="once", path=home / "app", observers=[observer], durable=False)
 
 

@@ -15,12 +15,10 @@ Minutes = tuple[tuple[int, ...], int | None]
 
 
 def at(minute: int) -> datetime:
-    """The instant of a minute after midnight."""
     return MIDNIGHT + timedelta(minutes=minute)
 
 
 def minute_of(instant: datetime | None) -> int | None:
-    """The minute after midnight of an instant."""
     return None if instant is None else int((instant - MIDNIGHT).total_seconds() // 60)
 
 
@@ -57,16 +55,12 @@ class Clocked(InputOperator):
 
 
 class Untimed(Clocked):
-    """Emits minutes, and estimates no watermark."""
-
     @property
     def estimates_watermark(self) -> bool:
         return False
 
 
 class Passing(RowOperator):
-    """Passes on its items."""
-
     items = InputPort[Any]()
     same = OutputPort[Any]()
 

@@ -99,13 +99,11 @@ class PoisonedLines(Poisoned):
 
 
 def lines_of_blocks(home: Path) -> Draw:
-    """The lines of files that an input operator divides into blocks."""
     splitter = FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=400)
     return chain(splitter=splitter, reader=LineReader(), poisoned=PoisonedLines(), collect=Collect())
 
 
 def lines_of_matches(home: Path) -> Draw:
-    """The lines of files that an operator in the middle of the graph finds."""
     patterns = Items(items=[str(home / "in" / "*.txt")])
     read = {"match": MatchFiles(), "reader": ReadFiles()}
     return chain(patterns=patterns, **read, poisoned=PoisonedLines(), collect=Collect())
@@ -136,12 +134,10 @@ def killed(desk: Desk) -> int:
 
 
 def aside(desk: Desk) -> Sequence[Any]:
-    """What is set aside."""
     return list(history(desk.ledger()))[-1].checkpoint.aside
 
 
 def set_aside(desk: Desk) -> list[tuple[int, int]]:
-    """The ranges that are set aside."""
     return [(each.item.start, each.item.end) for each in aside(desk)]
 
 

@@ -41,18 +41,15 @@ class Recording:
         self.journal = Journal(ledger, program, "0" * 16, "0.1.0")
 
     def find(self, blocks: int, size: int = MIB) -> None:
-        """So many blocks more."""
         starts = [self.found + number * size for number in range(blocks)]
         self.add([Block(self.blocks + n, "a.txt", start, start + size) for n, start in enumerate(starts)])
         self.found += blocks * size
         self.blocks += blocks
 
     def add(self, blocks: Sequence[Block]) -> None:
-        """The blocks are in the ledger."""
         self.journal.add(Discovery("splitter", tuple(Emitted("blocks_metadata_output", each) for each in blocks)), {})
 
     def decide(self) -> Scaled:
-        """What the reader decides now."""
         waiting = self.found - self.read
         backlog = Backlog(-(-waiting // MIB), waiting, -(-waiting // MIB))
         at = round(self.clock.now().timestamp() * 1000)

@@ -6,21 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 from dagkit import InputPort, OutputPort, SplittableOperator
-from dagkit.ranges import (
-    ByteKeyRange,
-    OffsetRange,
-    Progress,
-    RestrictionTracker,
-    SplitRestriction,
-    WorkUnclaimed,
-)
+from dagkit.ranges import ByteKeyRange, OffsetRange, Progress, RestrictionTracker, SplitRestriction, WorkUnclaimed
 from dagkit.ranges.cursor import Run
 from tests.engine.work_cast import Named
 
 
 class Numbering(SplittableOperator[Named, Any]):
-    """Emits each number of a name."""
-
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()

@@ -51,8 +51,6 @@ class Names(InputOperator):
 
 
 class Twice(RowOperator):
-    """Makes two names of each."""
-
     name = InputPort[Named]()
     names = OutputPort[Named]()
 
@@ -217,11 +215,9 @@ def numbers_of_names(
 
 
 def numbers(loop: Loop) -> list[tuple[str, int]]:
-    """The numbers of names that were collected."""
     return sorted(tuple(item["~tuple"]) for item in arrived(loop))
 
 
 def numbers_expected(looks: Looks, by_now: int, *, doubled: bool) -> list[tuple[str, int]]:
-    """Each number of each name, once."""
     names = [(name + letter, count) for look in looks for name, count in look for letter in ("ab" if doubled else [""])]
     return sorted((name, number) for name, count in names for number in range(by_now if count < 0 else count))

@@ -25,6 +25,7 @@ COMMANDS = [
     *(("ledger", *words) for words in (("verify", "state"), ("show", "state"), ("export", "state", "exported"))),
     ("ledger", "verify", "--complete", "--content", "state"),
     ("ledger", "gc", "state"),
+    ("ledger", "gc", "state", "--repair", "--grace-minutes", "0"),
     ("ls", "."),
     *((word, "state") for word in ("status", "logs", "splits", "items")),
     *((word, verb, "state") for word, verb in (("scale", "explain"), ("files", "ls"), ("work", "ls"))),

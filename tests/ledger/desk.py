@@ -56,7 +56,6 @@ class Desk:
         )
 
     def mark(self) -> Record:
-        """The splitter appends a watermark of one second later."""
         return self.root.append(self.root.plan_next().add_data(watermark=self.clock.advance(seconds=1)))
 
     def keep(self, checkpoint: bytes) -> Record:
@@ -99,7 +98,6 @@ class Desk:
 
 
 def state(consumed: Sequence[tuple[int, int]], pending: Sequence[tuple[int, int]] = (), source: str = "a.txt") -> bytes:
-    """A checkpoint that says what was read."""
     work = Work(
         consumed=tuple(Span(source=source, start=a, end=b) for a, b in consumed),
         pending=tuple(Span(source=source, start=a, end=b) for a, b in pending),

@@ -4,24 +4,21 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dagkit.engine.files.checks import refuse_unseen, when_began
+from dagkit.engine.files.checks import when_began
 from dagkit.engine.files.pieces import look_at
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.run_events import RunEvent
 from dagkit.engine.record.whole_files import refuse_shared
-from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import RunFailure
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
-from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
+from tests.engine.cast import Around, Desk, Script, files_given, lines_through_filter, some_lines
 from tests.engine.files.cast import Notes, Unfinished, part, staging
 from tests.engine.parts.cast import chained
-from tests.old_files import aged
 
 
 def noted(home: Path, *looks: tuple[int, ...], kind: type[Unfinished] = Notes, out: str | Path = "out") -> Desk:
@@ -31,7 +28,6 @@ def noted(home: Path, *looks: tuple[int, ...], kind: type[Unfinished] = Notes, o
 
 
 def of_another_life(out: Path, *names: str) -> None:
-    """Files that are older than the application."""
     out.mkdir()
     for name in names:
         (out / name).write_bytes(b"of another life")
@@ -146,28 +142,6 @@ def test_an_unfinished_file_is_there_when_a_launch_ends_and_its_name_is_used_up(
     assert first.outputs()["1"] == b"101 102 "
 
 
-class AllInOne(RecordWriter):
-    """Writes the lines of every block to the same file."""
-
-    kind = "cast.all-in-one/1"
-
-    def _file(self, block_id: int) -> Any:
-        return self.files.open("all", block=block_id)
-
-
-@pytest.mark.parametrize("threshold", [9, 1], ids=["in one window", "in one window each"])
-def test_two_blocks_do_not_share_a_file(tmp_path, threshold):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a").write_text(some_lines(9))
-    aged(tmp_path / "in" / "a")
-    splitter = FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}, block_size=28, blocks_threshold=threshold)
-    writer = AllInOne(file_path=str(tmp_path / "out"))
-    desk = Desk(tmp_path, chained({"splitter": splitter, "reader": LineReader(), "writer": writer}), overlap=1)
-    with pytest.raises(RunFailure, match=r"out/all") as raised:
-        desk.run()
-    assert "othing of the window" in str(raised.value)
-
-
 @pytest.mark.parametrize(
     ("before", "now"),
     [
@@ -208,15 +182,11 @@ def test_a_name_is_opened_for_one_block(tmp_path):
 
 
 @dataclass
-class Apart:
+class Apart(Around):
     """A backend whose workers stage where the driver does not look."""
 
-    inner: Backend
     place: str
     cut: bool = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
     def run(self, assignment: WindowTask) -> Answer:
         answer = self.inner.run(assignment)
@@ -230,9 +200,7 @@ class Apart:
 
 @pytest.mark.parametrize("cut", [False, True], ids=["gone", "too short"])
 def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, cut):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a").write_text(some_lines(9))
-    aged(tmp_path / "in" / "a")
+    files_given(tmp_path, some_lines(9))
     desk = Desk(tmp_path, lines_through_filter(tmp_path))
     apart = Desk(tmp_path, desk.draw, backend=lambda backend: Apart(backend, desk.place, cut))
     told = r"2 of 2 pieces that window 1 staged are not in .*\n  help: .* on storage that the driver"
@@ -254,17 +222,6 @@ def test_pieces_that_another_driver_swept_are_reported_as_that(tmp_path):
     with pytest.raises(SequenceTaken):
         desk.run(probe=probe)
     assert desk.outputs() == {"1": b"101 "}
-
-
-def test_thousands_of_pieces_are_looked_at_in_no_time(tmp_path):
-    home = tmp_path / "staging/1/a/t"
-    home.mkdir(parents=True)
-    names = [f"staging/1/a/t/{number}.part" for number in range(3000)]
-    for name in names:
-        (tmp_path / name).write_bytes(b"x")
-    refuse_unseen([part(part=name) for name in names], str(tmp_path))
-    with pytest.raises(RunFailure, match="1 of 3001 pieces"):
-        refuse_unseen([part(part=name) for name in [*names, "staging/1/a/t/x.part"]], str(tmp_path))
 
 
 def test_when_an_application_began_outlives_its_folder_being_copied(tmp_path):

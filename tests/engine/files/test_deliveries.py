@@ -11,11 +11,9 @@ from dagkit.api.running import Until
 from dagkit.engine.files.entries import CommittedEntries, StagedEntries
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Staging, StagingPlace
-from dagkit.engine.parts.run_part import Finish, Sleep, Stop, Want
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
-from dagkit.engine.run.decide import LoopState, next_action
 from dagkit.errors import RunFailure
 from dagkit.testing import Alone, Crash, CrashAfter, FakeClock
 from tests.engine.cast import Desk, Hurried
@@ -59,14 +57,6 @@ def test_every_number_is_in_the_table_once(desk, table):
     assert_delivered(desk, table)
     ((writer, window),) = windows_in(table).items()
     assert (writer.rpartition("/")[2], window) == ("insert.staged", loop.checkpoint.window)
-
-
-@pytest.mark.parametrize("window", [1, 2, 3])
-@pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_loses_and_doubles_nothing(desk, table, point, window):
-    desk.crash(CrashAfter(point, window))
-    desk.run()
-    assert_delivered(desk, table)
 
 
 @pytest.mark.gate(40)
@@ -155,29 +145,6 @@ def test_each_system_may_be_away_for_the_whole_time(tmp_path, trouble, caplog):
         "the external system of second does not answer",
         "the external system of second answers again",
     ]
-
-
-NOW, LATER = FakeClock().now(), FakeClock().advance(seconds=1)
-STOPPING = {"is_stopping": True}
-
-
-@pytest.mark.parametrize(
-    ("attempt", "known", "action"),
-    [
-        pytest.param(NOW, {}, Finish(), id="an attempt that is due is made"),
-        pytest.param(LATER, {}, Sleep(LATER), id="an attempt that is not due is waited for"),
-        pytest.param(NOW, STOPPING, Finish(), id="a run that is to stop makes one attempt"),
-        pytest.param(LATER, STOPPING, Stop(), id="and no second one"),
-        pytest.param(
-            LATER,
-            {**STOPPING, "in_flight": 1, "completed": True},
-            Stop(),
-            id="even if a window has ended, which is committed after this one only",
-        ),
-    ],
-)
-def test_when_the_loop_finishes(attempt, known, action):
-    assert next_action(LoopState(NOW, {Want.FINISH: attempt}, **known)) == action
 
 
 def test_a_system_that_refuses_ends_the_run_and_the_next_launch_delivers(desk, table, trouble):

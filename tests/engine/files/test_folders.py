@@ -3,7 +3,6 @@
 import errno
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -31,7 +30,6 @@ def folder(tmp_path):
 
 
 def pieces(tmp_path: Path, *contents: str) -> list[Piece]:
-    """Staged pieces."""
     staged = tmp_path / "staged"
     staged.mkdir(exist_ok=True)
     made = []
@@ -117,23 +115,6 @@ def test_a_copy_removes_what_a_killed_one_left_of_its_own_file_alone(tmp_path, f
         (folder.path / name).touch()
     folder.put_in_place(pieces(tmp_path, "one"), folder.path_of("a"), durable=False)
     assert {path.name for path in folder.path.iterdir()} == {"a", *others}
-
-
-def other_disk() -> Path | None:
-    """A folder on another disk than that of temporary files, where this machine has one."""
-    here = Path(tempfile.gettempdir()).stat().st_dev
-    shared = Path("/dev/shm")  # noqa: S108 - a disk in memory, which most machines have
-    return shared if shared.is_dir() and os.access(shared, os.W_OK) and shared.stat().st_dev != here else None
-
-
-@pytest.mark.skipif(other_disk() is None, reason="there is no second disk")
-@CONTENTS
-def test_a_file_is_put_on_another_disk(tmp_path, contents):
-    with tempfile.TemporaryDirectory(dir=other_disk()) as elsewhere:
-        made, out = pieces(tmp_path, *contents), LocalFolder(Path(elsewhere))
-        out.put_in_place(made, out.path_of("a.txt"), durable=True)
-        assert {path.name: path.read_text() for path in Path(elsewhere).iterdir()} == {"a.txt": "".join(contents)}
-        assert gone(made)
 
 
 @CONTENTS
@@ -313,14 +294,3 @@ def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path, monkeyp
     for name in ("c.txt", "d.txt"):
         put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / name), durable=True)
     assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b"]
-
-
-def test_folders_are_listed_and_removed(folder):
-    assert folder.folders() == []
-    folder.remove()
-    folder.below("b/inner").make()
-    folder.below("a").make()
-    folder.create("file.txt").close()
-    assert folder.folders() == ["a", "b"]
-    folder.below("b").remove()
-    assert folder.folders() == ["a"]

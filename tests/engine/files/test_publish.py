@@ -24,33 +24,26 @@ from dagkit.engine.files.publish import (
 )
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.program.points import Point
-from dagkit.engine.worker.protocol import Backend
 from dagkit.launching import Machine, launch
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import PartWriter
-from tests.engine.cast import Desk, Script, files_in, lines_through_filter, some_lines
+from tests.engine.cast import Around, Desk, Script, files_given, files_in, lines_through_filter, some_lines
 from tests.engine.files.cast import part
 from tests.engine.parts.cast import chained
 from tests.old_files import aged
 
 
 def with_lines(home: Path) -> Desk:
-    (home / "in").mkdir(parents=True)
-    (home / "in" / "a").write_text(some_lines(12))
-    aged(home / "in" / "a")
+    files_given(home, some_lines(12))
     return Desk(home, lines_through_filter(home, threshold=9), overlap=1)
 
 
 @dataclass
-class Told:
+class Told(Around):
     """A backend that records the number of files of each call."""
 
-    inner: Backend
     calls: list[int]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.calls.append(len(files))

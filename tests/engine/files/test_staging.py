@@ -5,26 +5,21 @@ import os
 import stat
 import threading
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from dagkit.engine.files import pieces as syncing_module
 from dagkit.engine.files import staging as staging_module
 from dagkit.engine.files.folders import LocalFolder
-from dagkit.engine.files.publish import (
-    is_finished,
-    note_finished,
-    pieces_of,
-    put_in_place,
-    staged_in,
-    sweep,
-    sweep_attempts,
-    sweep_windows,
-)
+from dagkit.engine.files.pieces import Syncing
+from dagkit.engine.files.publish import is_finished, note_finished, pieces_of, sweep, sweep_attempts, sweep_windows
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.errors import RunFailure
 from tests.engine.cast import files_in
 from tests.engine.files.cast import part, staging
+from tests.patience import within
 
 
 def text_of(home: Path, part: Part) -> str:
@@ -225,19 +220,6 @@ def test_a_file_of_no_element_is_one_piece_for_all_stretches(tmp_path, stage, fi
     assert [(part.order, text_of(tmp_path, part)) for part in stage.parts()] == [(0, "ab")]
 
 
-def test_files_of_several_windows_are_put_in_place(tmp_path):
-    parts = []
-    for window, word in ((1, "one "), (2, "two")):
-        stage = staging(tmp_path, window=window)
-        stage.files("writer", "out").open("a").write(word.encode())
-        parts += stage.parts()
-    assert staged_in(parts) == {"1", "2"}
-    for _ in range(2):
-        put_in_place({str(tmp_path / "out" / "a"): parts}, str(tmp_path / "app"), durable=True)
-        assert (tmp_path / "out" / "a").read_text() == "one two"
-    assert files_in(tmp_path / "app") == []
-
-
 def staged(home: Path) -> list[str]:
     """What lies in the folders of windows: by window and attempt."""
     return ["/".join(path.relative_to(home / "app" / "staging").parts[:2]) for path in files_in(home / "app")]
@@ -301,3 +283,89 @@ def test_the_last_window_whose_files_are_in_place_is_noted(tmp_path):
         note_finished(place, window)
         assert is_finished(place, window)
     assert not is_finished(place, 1)
+
+
+class Disk:
+    """A disk that takes what it is given when it is let, or fails."""
+
+    full_after = 1000
+
+    def __init__(self) -> None:
+        self.lets = threading.Semaphore(0)
+        self.held: list[int] = []
+
+    def sync(self, file: int) -> None:
+        assert self.lets.acquire(timeout=within(30))
+        if len(self.held) == self.full_after:
+            raise OSError(errno.ENOSPC, "the disk is full")
+        self.held.append(os.fstat(file).st_ino)
+
+    def let(self, count: int) -> None:
+        self.lets.release(count)
+
+
+class Unsynced(Exception):
+    pass
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    disk = Disk()
+    monkeypatch.setattr(os, "fsync", disk.sync)
+    yield disk
+    disk.let(100)
+
+
+def written(folder: Path, name: str) -> BinaryIO:
+    stream = (folder / name).open("wb")
+    stream.write(name.encode())
+    return stream
+
+
+def named(name: str) -> syncing_module.Blame:
+    return lambda error: Unsynced(f"{name}: {error.strerror}")
+
+
+def sync_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("dagkit-sync")]
+
+
+def test_who_adds_a_file_goes_on_and_who_waits_finds_it_on_the_disk(tmp_path, disk):
+    syncing = Syncing()
+    streams = [written(tmp_path, name) for name in "abc"]
+    for stream in streams:
+        syncing.add(stream, named(stream.name))
+    assert disk.held == []
+    disk.let(3)
+    syncing.wait()
+    assert disk.held == [(tmp_path / name).stat().st_ino for name in "abc"]
+    assert all(stream.closed for stream in streams)
+    assert sync_threads() == []
+
+
+def test_few_files_are_open_however_slow_the_disk_is(tmp_path, disk, monkeypatch):
+    monkeypatch.setattr(syncing_module, "MOST_BEHIND", 2)
+    syncing, streams = Syncing(), [written(tmp_path, str(number)) for number in range(9)]
+    for number, stream in enumerate(streams):
+        if number >= 2:
+            disk.let(1)
+        syncing.add(stream, named(str(number)))
+        assert sum(not behind.closed for behind in streams[: number + 1]) <= 2
+    disk.let(9)
+    syncing.wait()
+    assert len(disk.held) == 9
+
+
+def test_what_is_abandoned_is_closed_and_nothing_runs_any_more(tmp_path, disk):
+    syncing = Syncing()
+    streams = [written(tmp_path, name) for name in "abc"]
+    for stream in streams:
+        syncing.add(stream, named("none"))
+    abandoning = threading.Thread(target=syncing.abandon)
+    abandoning.start()
+    disk.let(len(streams))
+    abandoning.join(timeout=within(30))
+    assert not abandoning.is_alive()
+    assert all(stream.closed for stream in streams)
+    assert sync_threads() == []
+    syncing.wait()

@@ -28,8 +28,6 @@ class Tally(Operator):
 
 
 class Total(Operator):
-    """The sum of a partition's numbers."""
-
     kind = "changes.total/1"
     numbers = InputPort(int, key=lambda number: number)
     step: int = 1
@@ -40,8 +38,6 @@ class Total(Operator):
 
 
 class Values(Collect):
-    """Collects the values of records."""
-
     kind = "changes.values/1"
 
     def process(self, item: Any) -> None:
@@ -72,7 +68,6 @@ def splitting(home: Path, blocks_threshold: int = 1, **scanner: Any) -> Draw:
 
 
 def matching(home: Path, reader: Operator | None = None, *, continuously: bool = True) -> Draw:
-    """Files that match a pattern."""
     finder = {"patterns": Items(items=[str(home / "in" / "*.txt")]), "finder": MatchFiles(continuously=continuously)}
     return chained({**finder, "reader": reader or ReadFiles(), "collect": Values()})
 
@@ -86,12 +81,10 @@ def kept(loop: Loop, operator: str = "tally", state: str = "counts") -> dict[int
 
 
 def lines(loop: Loop) -> list[str]:
-    """The lines that arrived, in alphabetical order."""
     return sorted(arrived(loop))
 
 
 def facts_in(ledger: Ledger, kind: type) -> list[Any]:
-    """The facts of this kind that the ledger records."""
     return [fact for entry in history(ledger) for fact in entry.checkpoint.facts if isinstance(fact, kind)]
 
 

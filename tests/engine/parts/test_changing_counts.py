@@ -40,8 +40,6 @@ from tests.examples import examples
 
 
 class AddUp(Unifier[int]):
-    """One sum of those of all partitions."""
-
     total = State(0)
 
     def process(self, item: int) -> None:
@@ -52,8 +50,6 @@ class AddUp(Unifier[int]):
 
 
 class Sum(Operator):
-    """The sum of a window's numbers."""
-
     kind = "counts.sum/1"
     numbers = InputPort(int)
     sums = OutputPort(int, unifier=AddUp)
@@ -99,8 +95,6 @@ class KeyedAlike(Partitioner):
 
 
 class Alone(Operator):
-    """May not be shared out."""
-
     kind = "counts.alone/1"
     numbers = InputPort(int)
     partitionable = False
@@ -109,15 +103,11 @@ class Alone(Operator):
 
 
 class Stubborn(Partitioner):
-    """Two partitions, whatever is wanted."""
-
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         return [Partition(partitions[0].operator, {"numbers": keys}) for keys in assign_keys(2)]
 
 
 class Same(RowOperator):
-    """Hands on what it is given."""
-
     kind = "counts.same/1"
     input = InputPort(int)
     output = OutputPort(int)

@@ -40,7 +40,17 @@ def forget(desk: Desk, name: str = "a.txt", operator: str = "finder") -> Any:
     return request(desk, ForgetFile(operator=operator, path=str(desk.home / "in" / name)))
 
 
-@BOTH
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        pytest.param(splitting, id="FileSplitterInput"),
+        pytest.param(partial(splitting, skip_known_content=True), id="its content is known"),
+        pytest.param(partial(splitting, renamed="skip"), id="its inode is known"),
+        pytest.param(matching, id="MatchFiles"),
+        pytest.param(partial(matching, continuously=False), id="in a launch that scans patterns once"),
+        pytest.param(lambda home: matching(home, TailFiles(ends_after_millis=0)), id="a tailed file that ended"),
+    ],
+)
 def test_a_forgotten_file_is_read_once_more(desk):
     desk.run()
     asked = forget(desk)
@@ -60,17 +70,6 @@ def test_it_is_read_once_more_wherever_the_driver_is_killed(desk, point):
     first = desk.run().checkpoint.window
     asked = forget(desk)
     desk.crash(*(CrashAfter(point, first + more) for more in (1, 2, 3)))
-    assert lines(desk.run()) == ["a", "a", "b"]
-    assert answer(desk, asked).done
-    assert desk.faults() == []
-
-
-@pytest.mark.parametrize(
-    "drawn", [partial(splitting, skip_known_content=True), partial(splitting, renamed="skip")], ids=["content", "inode"]
-)
-def test_what_is_known_of_a_file_is_forgotten_too(desk):
-    desk.run()
-    asked = forget(desk)
     assert lines(desk.run()) == ["a", "a", "b"]
     assert answer(desk, asked).done
     assert desk.faults() == []
@@ -145,23 +144,6 @@ def test_a_file_that_is_tailed_is_refused(desk):
     refused = answer(desk, asked).refused
     assert f"{desk.home}/in/a.txt is still being read, without an end" in refused
     assert "ends_after_millis" in refused
-
-
-@pytest.mark.parametrize("drawn", [lambda home: matching(home, TailFiles(ends_after_millis=0))], ids=["TailFiles"])
-def test_a_tailed_file_that_ended_is_read_once_more(desk):
-    desk.run()
-    asked = forget(desk)
-    assert lines(desk.run()) == ["a", "a", "b"]
-    assert answer(desk, asked).done
-    assert desk.faults() == []
-
-
-@pytest.mark.parametrize("drawn", [partial(matching, continuously=False)], ids=["once"])
-def test_a_launch_that_scans_patterns_once_finds_a_forgotten_file(desk):
-    desk.run()
-    asked = forget(desk)
-    assert lines(desk.run()) == ["a", "a", "b"]
-    assert answer(desk, asked).done
 
 
 def found_by(desk: Desk) -> Desk:

@@ -26,15 +26,14 @@ from dagkit.engine.program.points import Point
 from dagkit.engine.record.backlogs import decisions
 from dagkit.engine.record.history import history
 from dagkit.engine.record.run_events import Committed, RunEvent
-from dagkit.engine.worker.protocol import Backend, Cores
+from dagkit.engine.worker.protocol import Cores
 from dagkit.errors import ApplicationFaults
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles, RecordWriter, TailFiles
-from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, some_lines
+from tests.engine.cast import Around, Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, files_given, some_lines
 from tests.engine.parts.cast import Total, chained, facts_in
 from tests.engine.work_cast import Names, Numbered, Twice
-from tests.old_files import aged
 
 LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
 ALL = list(range(sum(map(sum, LOOKS))))
@@ -198,14 +197,10 @@ def test_a_partitioner_receives_the_partitions_by_the_ids_that_listeners_know(tm
 
 
 @dataclass
-class Roomy:
+class Roomy(Around):
     """The reference, which says that it has more cores than it has."""
 
-    inner: Backend
     count: int = 4
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
     def cores(self) -> Cores:
         return Cores(self.count, self.count)
@@ -220,9 +215,7 @@ def lines(home: Path, **reader: Any) -> Draw:
 @pytest.fixture
 def one_file(tmp_path):
     """Makes a desk with one file, and a reader of these properties on four cores."""
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
-    aged(tmp_path / "in" / "one.txt")
+    files_given(tmp_path, some_lines(300))
 
     def desk(reader: Mapping[str, Any], **given: Any) -> Desk:
         return Desk(tmp_path, lines(tmp_path, **reader), backend=lambda b: Hurried(Roomy(b)), **given)
@@ -297,8 +290,7 @@ def numbering(home: Path, *, behind_another: bool = False) -> Draw:
 
 def desk(home: Path, draw: Draw, *settings: str, until: Until = Until.STOPPED) -> Desk:
     """An application with four cores, and a property file with these settings of operators."""
-    (home / "in").mkdir(exist_ok=True)
-    (home / "in" / "one.txt").write_text(some_lines(300))
+    files_given(home, some_lines(300))
     site = home / "site.properties"
     site.write_text("".join(f"dt.operator.{setting}\n" for setting in settings))
     conf, faults = load(Sources(files=(site,)))

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-import obstore
 import pytest
 
 from dagkit import Context, InputPort, Operator, OutputPort, StatelessPartitioner
@@ -32,8 +31,7 @@ from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.history import history
 from dagkit.engine.run.loop import Loop
-from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
-from dagkit.ledger.stores.bucket import BucketStore
+from dagkit.ledger.stores import MemoryStore, Store
 from dagkit.ledger.stores.store import refused
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
@@ -43,8 +41,6 @@ from tests.engine.parts.cast import chained
 
 
 class Times(Operator):
-    """Hands on so many times as much."""
-
     kind = "requests.times/1"
     input = InputPort(int)
     output = OutputPort(int)
@@ -347,18 +343,7 @@ def test_answers_that_were_not_fetched_go_after_a_day(desk):
     assert store.names("answers") == []
 
 
-PLACES = {
-    "in memory": lambda _: MemoryStore(),
-    "in a folder": LocalStore,
-    "in memory of fsspec": lambda folder: open_store(f"memory://{folder.name}"),
-    "in a bucket": lambda _: BucketStore(obstore.store.MemoryStore(), "bucket"),
-}
-
-
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path, place):
-    store, clock = place(tmp_path), FakeClock()
-    inbox = RequestInbox(store, clock.now)
+def test_the_store_of_the_ledger_carries_requests_and_answers(store, clock, inbox):
     inbox.tidy()
     assert inbox.read_requests(0) == []
     request = ask(store, SetCount(operator="a", count=2), clock.now())

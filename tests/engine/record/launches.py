@@ -10,8 +10,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class SetClock:
-    """A clock that a test sets."""
-
     instant: datetime = NOON
 
     def now(self) -> datetime:

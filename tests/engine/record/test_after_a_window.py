@@ -1,6 +1,5 @@
 """What a window leaves: which files are whole, and whose state follows whom."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Dag, InputPort, KeyedState, Operator, OutputPort, PortContext, State
-from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
 from dagkit.engine.files.staging import Part
 from dagkit.engine.parts.in_flight import InFlightWindow, Queued
@@ -92,36 +90,6 @@ def program(partitions: int, operator: type[Operator] = Tally) -> Program:
 
 
 PROGRAMS = {count: program(count) for count in range(1, 6)}
-
-
-def keyed(program: Program, counts: Mapping[int, int]) -> dict[str, tuple[dict[str, Any], ...]]:
-    """The state that partitions had which counted these."""
-    target = next(iter(program.targets.values()))
-    slots: list[dict[str, Any]] = [{} for _ in range(target.slots)]
-    for key, value in counts.items():
-        code = target.keying.code(key)
-        slot = next((slot for slot, keys in enumerate(target.keys) if keys.owns(code)), 0)
-        slots[slot].setdefault("counts", []).append([key, value, code])
-    return {"tally": tuple(slots)}
-
-
-@given(st.dictionaries(st.integers(), st.integers(1, 9)), st.integers(1, 5), st.integers(1, 5))
-def test_keyed_values_lie_where_their_keys_do(counts, before, now):
-    found = redistribute_state(PROGRAMS[now], keyed(PROGRAMS[before], counts))
-    as_sets, expected = (
-        [saved_keys(slot.get("counts", [])) for slot in states.get("tally", [{}] * now)]
-        for states in (found, keyed(PROGRAMS[now], counts))
-    )
-    assert as_sets == expected
-
-
-def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values():
-    """The count is the same, and keys are not: a partitioner distributes them in another way."""
-    (first, second), none = keyed(PROGRAMS[2], dict.fromkeys(range(20), 1))["tally"], saved_keys([])
-    found = redistribute_state(PROGRAMS[2], {"tally": (second, first)})["tally"]
-    assert [saved_keys(slot["counts"]) for slot in found] == [saved_keys(slot["counts"]) for slot in (first, second)]
-    found = redistribute_state(PROGRAMS[2], {"tally": (second, {})})["tally"]
-    assert [saved_keys(slot.get("counts", [])) for slot in found] == [none, saved_keys(second["counts"])]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.simulation import Arrival, Simulation, following, world_of
-from tests.engine.cast import Collect, Desk, Draw, Script, lines_through_filter
+from tests.engine.cast import Collect, Desk, Draw, Script, files_given, lines_through_filter
 from tests.engine.items import item_of
 from tests.engine.parts.cast import Tally, Total, chained
 from tests.engine.recording import MIB, Recording, burst
@@ -36,8 +36,7 @@ def test_facts_come_back_as_they_were_kept():
 
 
 def test_every_window_is_reported_in_order(tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("one\ntwo\nthree\n" * 20)
+    files_given(tmp_path, "one\ntwo\nthree\n" * 20)
     draw = lines_through_filter(tmp_path, block_size=60)
     done = launch(draw, until="once", path=tmp_path / "app", machine=Machine("reference"))
     told = list(history(Ledger.open(tmp_path / "app")))

@@ -1,6 +1,5 @@
 """A chain that was ever named must be there: nothing that is missing, swapped, emptied or old is begun again."""
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.chain.log import HEADS
 from dagkit.ledger.format.recorded_work import WORK_SCHEMA
 from dagkit.ledger.format.segment import SEGMENT_SIZE
-from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
+from dagkit.ledger.stores import LocalStore, MemoryStore, Store
 from dagkit.ledger.stores.bucket import BucketStore
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.engine.cast import Collect, Desk, Script
@@ -92,12 +91,10 @@ Damage = Callable[[Contents, Contents, Contents, str], Contents]
 
 
 def deleted(*parts: str) -> Damage:
-    """Parts of a chain's folder are deleted."""
     return lambda now, before, foreign, name: without(now, *(chain(name) + part for part in parts))
 
 
 def replaced(now: Contents, other: Contents, name: str) -> Contents:
-    """A chain is as in another folder."""
     return {**without(now, chain(name)), **under(other, chain(name), chain(name))}
 
 
@@ -121,28 +118,18 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 # ---- where a ledger is kept
 
 
-def place(layout: str, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
-    if layout == "s3":
-        keys = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
-        options = {**keys, "endpoint": request.getfixturevalue("bucket"), "client_options": {"allow_http": True}}
-        return open_store(f"s3://ledgers/{secrets.token_hex(4)}", **options)
-    if layout == "fsspec":
-        return open_store(f"memory://{secrets.token_hex(4)}")
-    if layout == "object store":
-        return BucketStore(obstore.store.MemoryStore())
-    return LocalStore(tmp_path / "app", durable=False)
+def place(layout: str, tmp_path: Path) -> Store:
+    in_bucket = layout == "object store"
+    return BucketStore(obstore.store.MemoryStore()) if in_bucket else LocalStore(tmp_path / "app", durable=False)
 
 
-LAYOUTS = ["loose blocks", "segments", "object store", "fsspec", pytest.param("s3", marks=pytest.mark.service("s3"))]
-
-
-@pytest.fixture(params=LAYOUTS)
+@pytest.fixture(params=["loose blocks", "segments", "object store"])
 def layout(request):
     return request.param
 
 
 @pytest.fixture
-def damaged(layout, ledgers, tmp_path, request):
+def damaged(layout, ledgers, tmp_path):
     """Makes a store of the layout with a ledger to which that happened; gives it, and which chain it happened to."""
 
     def make(damage: Damage, victim: str, *, remembered: bool = True) -> tuple[Store, str]:
@@ -151,7 +138,7 @@ def damaged(layout, ledgers, tmp_path, request):
         whole._contents = now
         name = application_of(whole) if victim == APPLICATION else victim
         contents = damage(now, before, foreign, name)
-        store = place(layout, tmp_path, request)
+        store = place(layout, tmp_path)
         for key, content in (contents if remembered else without(contents, f"{HEADS}/")).items():
             store.replace(key, content)
         if isinstance(store, LocalStore) and damage is blocks_deleted:

@@ -14,7 +14,7 @@ from dagkit.engine.record.pace import Pace, TimeLeft
 from dagkit.engine.record.run_events import Measured, RunEvent, Started
 from dagkit.engine.record.statistics import Lately, window_stats
 from dagkit.engine.worker.protocol import Figures, Report
-from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
+from tests.engine.cast import Desk, Hurried, files_given, lines_through_filter, numbers_collected, some_lines
 from tests.engine.record.launches import NOON
 
 
@@ -77,17 +77,16 @@ def test_each_partition_receives_its_share_of_the_queue(waiting, shares):
 
 
 def events(desk: Desk, kind: type) -> list[Any]:
-    """The events of this kind in a run."""
     happened: list[RunEvent] = []
     desk.run(observers=[happened.append])
     return [each for each in happened if isinstance(each, kind)]
 
 
 def test_blocks_lines_and_bytes_of_a_file_are_counted(tmp_path):
-    (tmp_path / "in").mkdir()
     text = some_lines(60)
-    (tmp_path / "in" / "a.txt").write_text(text)
-    happened = events(Desk(tmp_path, lines_through_filter(tmp_path, block_size=100)), Measured | Started)
+    files_given(tmp_path, text)
+    patient = {"dt.attr.STREAMING_WINDOW_SIZE_MILLIS": "60000"}  # no machine is so slow that it leaves a block
+    happened = events(Desk(tmp_path, lines_through_filter(tmp_path, block_size=100), conf=patient), Measured | Started)
     told = [each for each in happened if isinstance(each, Measured)]
     totals: Counter[tuple[str, str]] = Counter()
     for name, one in ((name, one) for each in told for name, all_of_it in each.operators.items() for one in all_of_it):
@@ -157,7 +156,7 @@ def read(*samples: tuple[float, int]) -> Pace:
     pace = Pace()
     pace.resume(NOON)
     for seconds, positions in samples:
-        pace.add(after(seconds), positions)
+        pace.add(at(seconds), positions)
     return pace
 
 
@@ -165,12 +164,8 @@ def test_the_time_before_slots_first_report_does_not_count():
     pace = Pace()
     pace.resume(NOON)
     for seconds, positions in ((60, 50), (61, 150)):
-        pace.report(after(seconds), positions)
-    assert pace.time_for(600, after(61)) == TimeLeft(6, 6, 6)
-
-
-def after(seconds):
-    return NOON + timedelta(seconds=seconds)
+        pace.report(at(seconds), positions)
+    assert pace.time_for(600, at(61)) == TimeLeft(6, 6, 6)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +185,7 @@ def after(seconds):
     ],
 )  # fmt: skip
 def test_the_time_left_has_the_bounds_of_three_speeds(samples, left):
-    found = read(*samples).time_for(600, after(samples[-1][0] if samples else 0))
+    found = read(*samples).time_for(600, at(samples[-1][0] if samples else 0))
     assert found == (
         left and TimeLeft(*(pytest.approx(each, rel=1e-3) for each in (left.seconds, left.least, left.most)))
     )
@@ -198,21 +193,21 @@ def test_the_time_left_has_the_bounds_of_three_speeds(samples, left):
 
 def test_time_in_which_no_window_runs_does_not_count():
     pace = read((10, 1000))
-    pace.resume(after(1000))
-    assert pace.time_for(600, after(1000)) == TimeLeft(6, 6, 6)
+    pace.resume(at(1000))
+    assert pace.time_for(600, at(1000)) == TimeLeft(6, 6, 6)
 
 
 def test_an_attempt_that_failed_does_not_slow_the_pace_down():
     pace = read((10, 1000))
-    pace.add(after(11), 200)
-    pace.add(after(12), 1200)
+    pace.add(at(11), 200)
+    pace.add(at(12), 1200)
     assert pace.per_second == 100
 
 
 def test_many_short_windows_leave_few_samples_and_the_same_estimate():
     pace = Pace()
     for window in range(3000):
-        pace.resume(after(window / 50))
-        pace.add(after((window + 1) / 50), 1000 * (window + 1))
+        pace.resume(at(window / 50))
+        pace.add(at((window + 1) / 50), 1000 * (window + 1))
     assert len(pace._samples) < 150, "of 1,500 windows in half a minute"
-    assert pace.time_for(600_000, after(60)) == TimeLeft(*[pytest.approx(12)] * 3)
+    assert pace.time_for(600_000, at(60)) == TimeLeft(*[pytest.approx(12)] * 3)

@@ -42,7 +42,6 @@ def store():
 
 
 def launch_on(store: MemoryStore, **given: float) -> StatusFile:
-    """A launch that writes to the store."""
     plan = compile_application(numbers_collected(((3,),), readers=1)).plan
     return StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan), **given)
 
@@ -114,7 +113,6 @@ def test_a_launch_ends_although_its_storage_does_not_answer(caplog):
 
 
 def ended(status: StatusFile) -> None:
-    """A launch that ends at once."""
     with status.kept():
         status(Ended(1))
 

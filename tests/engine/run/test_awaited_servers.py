@@ -125,8 +125,6 @@ def test_every_page_is_sent_once_whenever_the_server_is_away(tmp_path, monkeypat
 
 @dataclass
 class Losing(Around):
-    """A backend that loses the first windows that it is given."""
-
     losses: int = 0
     given: list[int] = field(default_factory=list)
 

@@ -1,16 +1,13 @@
 """A source without an end that finds more than anybody reads: it waits, and neither the queue nor the driver grows."""
 
-import gc
-import tracemalloc
 from typing import Any
 
 import pytest
 
 from dagkit import Block, Dag, InputOperator, OutputPort, PortContext, State
 from dagkit.engine.record.run_events import Committed
-from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
-from tests.engine.cast import Desk, Digits, Draw, Hurried, Swallow, chain, files_given, some_lines
+from tests.engine.cast import Desk, Digits, Hurried, Swallow, chain, files_given, some_lines
 
 BURST = 50
 
@@ -30,36 +27,15 @@ class Torrent(InputOperator):
         return 0
 
 
-class Spring(InputOperator):
-    """Sends a burst of items in every look, for ever."""
-
-    out = OutputPort(str)
-    looks = State(0)
-
-    def emit_tuples(self) -> None:
-        for number in range(BURST):
-            self.out.emit(f"{number} " * 100)
-        self.looks += 1
-
-    def looks_again_in_millis(self) -> int | None:
-        return 0
-
-
 CAPACITY = 30
 """How much may wait."""
 
 
-def flooded(source: type[InputOperator]) -> Draw:
-    if source is Spring:
-        return chain(source=Spring(), swallow=Swallow())
-    return chain(source=source(), digits=(Digits(waits_every=5), 2), swallow=Swallow())
-
-
+FLOODED = chain(source=Torrent(), digits=(Digits(waits_every=5), 2), swallow=Swallow())
 CONF = {"dt.operator.digits.port.blocks.attr.QUEUE_CAPACITY": str(CAPACITY)}
 
 
 def waited(desk: Desk, **given: Any) -> list[int]:
-    """How much waited after each window."""
     committed: list[Any] = []
     desk.run(observers=[committed.append], **given)
     return [event.waiting for event in committed if isinstance(event, Committed)]
@@ -67,36 +43,11 @@ def waited(desk: Desk, **given: Any) -> list[int]:
 
 @pytest.mark.parametrize("overlap", [1, 2])
 def test_the_queue_of_an_endless_source_stays_as_long_as_it_is(tmp_path, overlap):
-    desk = Desk(tmp_path, flooded(Torrent), backend=Hurried, overlap=overlap, conf=CONF)
+    desk = Desk(tmp_path, FLOODED, backend=Hurried, overlap=overlap, conf=CONF)
     counts = waited(desk, windows=60)
     assert len(counts) == 60
     assert max(counts) <= CAPACITY + 2 * BURST  # a window that overlaps may give back what it was given
     assert desk.ledger().chain("source").standing.next_seq < 60
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.parametrize("source", [Torrent, Spring])
-def test_the_driver_of_an_endless_source_does_not_grow(tmp_path, source):
-    held: dict[int, int] = {}
-    clock = FakeClock()
-
-    def observe(happening: object) -> None:
-        if isinstance(happening, Committed):
-            clock.advance(seconds=1)  # averages are of the last seconds
-        if isinstance(happening, Committed) and happening.window_id in (60, 180):
-            gc.collect()
-            # a chain keeps the lines of its last thousand blocks, to pack them
-            snapshot = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, "*/dagkit/ledger/*")])
-            held[happening.window_id] = sum(trace.size for trace in snapshot.traces)
-
-    tracemalloc.start()
-    try:
-        desk = Desk(tmp_path, flooded(source), backend=Hurried, clock=clock, conf=CONF if source is Torrent else {})
-        desk.run(windows=181, observers=[observe])
-    finally:
-        tracemalloc.stop()
-    assert held[180] < held[60] + 100_000
 
 
 @pytest.mark.trial

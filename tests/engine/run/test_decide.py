@@ -42,6 +42,10 @@ def case(claim: str, action: Action, *wants: Want | tuple[Want, datetime], to: L
     ("outlook", "action"),
     [
         case("files come before the next commit", Finish(), Want.FINISH, in_flight=1, completed=True),
+        case("a delivery that failed is tried again when it is due", Sleep(LATER), (Want.FINISH, LATER), to=OVER),
+        case("who stops tries it once", Finish(), Want.FINISH, to=STOPPING),
+        case("and not again", Stop(), (Want.FINISH, LATER), to=STOPPING),
+        case("though a window has ended", Stop(), (Want.FINISH, LATER), to=STOPPING, in_flight=1, completed=True),
         case("a window begins before a delivery", Start(), to=DELIVERING),
         case("and no more than one", Finish(), to=DELIVERING, in_flight=1),
         case("unless only one may be in flight", Finish(), to=DELIVERING, overlap=1),

@@ -16,7 +16,6 @@ from dagkit import (
     Block,
     Column,
     Constant,
-    Dag,
     InputOperator,
     InputPort,
     KeyedState,
@@ -28,7 +27,6 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.engine.files.pieces import staging_failed
 from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.program.codec import ItemUnwritable
 from dagkit.engine.program.entrances import code_of, operator_of
@@ -38,9 +36,8 @@ from dagkit.engine.program.program import Keying
 from dagkit.engine.record.run_events import Failed, RunEvent
 from dagkit.engine.worker.instances import receiver
 from dagkit.errors import DagkitError, InputUnreadable, RunFailure
-from dagkit.ledger import Ledger, StoreError
+from dagkit.ledger import Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker
-from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (
     FileSplitterInput,
     Filter,
@@ -52,7 +49,6 @@ from dagkit_operators import (
     ReadFiles,
     Record,
     RecordWriter,
-    SumByKey,
 )
 from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived, chain, files_given, on_both, one_slot, slots
 from tests.processes import run_program
@@ -77,8 +73,6 @@ def strictly_in_batches(column: Column) -> list[bool]:
 
 
 class Strict(Operator):
-    """Fails on one record, given each by itself."""
-
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -88,8 +82,6 @@ class Strict(Operator):
 
 
 class Once(Strict):
-    """Fails on one record, unless it has failed before."""
-
     mark: str
 
     def process(self, item: Any) -> None:
@@ -100,16 +92,12 @@ class Once(Strict):
 
 
 class StrictInBatches(Strict):
-    """Fails on one record, given many at once."""
-
     def process_batch(self, batch: Batch[Any]) -> None:
         strictly_in_batches(batch.column("value"))
         self.output.emit_batch(batch)
 
 
 class StrictInBatchesAlone(Operator):
-    """Fails on one record, and takes nothing but many at once."""
-
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -139,7 +127,6 @@ class Lined(SplittableOperator[Block]):
 
 
 def reading(home: Path, **operators: Any) -> Draw:
-    """Lines through these operators into files."""
     splitter = FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=700, blocks_threshold=1)
     return chain(splitter=splitter, reader=Lined(), **operators, writer=RecordWriter(file_path=str(home / "out")))
 
@@ -312,32 +299,12 @@ def test_an_item_that_cannot_be_routed_is_a_failure_of_its_receiver(
     assert raised.value.failure.record in {"7", "{6}"}
 
 
-class Disguised(Operator):
-    """Fails in a function that calls its parameters like those of a method, and in one that calls them otherwise."""
-
-    input = InputPort(int)
-
-    def process(this, item: int) -> None:  # noqa: N805 - the name is the author's to choose
-        def helper(self: object) -> None:
-            raise ValueError(f"cannot take {item}")
-
-        helper(INNER)
-
-
-@on_both
-def test_whatever_an_author_calls_his_variables_the_operator_is_named(tmp_path, backend):
-    with pytest.raises(OperatorFailed, match="disguised failed in window 1, slot 0: ValueError: cannot take 1"):
-        Desk(tmp_path, chain(numbers=Script(looks=((1,),)), disguised=Disguised()), backend=backend).run()
-
-
 class Login(BaseModel):
     user: str
     password: SecretStr
 
 
 class Sending(Operator):
-    """Fails with its secrets in hand."""
-
     input = InputPort[Any]()
     token: SecretStr = SecretStr("t0ken")
     api_key: str = "0penSesame"
@@ -359,14 +326,6 @@ def test_a_failure_shows_its_record_and_no_secret(tmp_path, backend):
     assert not re.search("0penSesame|t0ken|hunter2", told)
     assert re.match(r"'order of \*{10} x{100,}…$", record)
     assert len(record) < 200
-
-
-@on_both
-def test_a_failure_in_a_batch_shows_its_record(tmp_path, backend):
-    lines, strict = Items(items=("line 0136", "line 0137", "line 0138")), Filter(batch=strictly_in_batches)
-    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
-        Desk(tmp_path, chain(lines=lines, strict=strict, collect=Collect()), backend=backend).run()
-    assert raised.value.failure.record == "'line 0137'"
 
 
 def test_where_only_dagkit_was_at_work_the_whole_traceback_is_shown(tmp_path):
@@ -465,8 +424,6 @@ def test_an_item_that_cannot_be_kept_is_reported_and_nothing_is_committed(tmp_pa
 
 
 class Writer(Operator):
-    """Writes numbers to one file, and finishes it at the end."""
-
     input = InputPort(int)
     files = OutputFiles(lambda writer: writer.directory)
     directory: str
@@ -483,16 +440,6 @@ def writing(home: Path, writer: type[Writer] = Writer, looks: Any = ((1, 2), (3,
 
 
 WRITTEN = {"numbers.txt": b"1\n2\n3\n"}
-
-
-@pytest.mark.parametrize("crashes", [(), (CrashAfter(Point.APPENDED, 3), CrashAfter(Point.FINISHED, 3))])
-def test_a_file_of_several_windows_is_whole_when_its_operator_finishes_it(tmp_path, crashes):
-    desk = Desk(tmp_path, writing(tmp_path))
-    desk.run(windows=2)
-    assert desk.outputs() == {}
-    assert desk.crash(*crashes) == len(crashes)
-    desk.run()
-    assert (desk.outputs(), desk.leftovers()) == (WRITTEN, [])
 
 
 @on_both
@@ -523,12 +470,6 @@ def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run_and_not
     file.unlink()
     desk.run()
     assert desk.outputs() == {}
-
-
-def test_a_place_that_holds_no_ledger_is_reported(tmp_path):
-    (tmp_path / "app").write_text("no folder")
-    with pytest.raises((StoreError, OSError), match="app"):
-        Desk(tmp_path, writing(tmp_path)).run()
 
 
 class HoldOne(Operator):
@@ -564,8 +505,6 @@ Desk(home, writing_much(home)).run()
 
 
 class WriterOfMuch(Writer):
-    """Writes a number some thousand times."""
-
     def process(self, item: int) -> None:
         self.files.open(f"{item}.txt").write(f"{item}\n".encode() * 5000 * item)
         self.files.finish(f"{item}.txt")
@@ -587,47 +526,6 @@ def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path):
     assert desk.troubles() == []
 
 
-def test_a_piece_that_cannot_be_written_says_of_which_file():
-    error = staging_failed("out/a.txt", OSError(28, "No space left on device"))
-    assert str(error).startswith(
-        "a piece of out/a.txt cannot be staged in the application's folder: No space left on device; nothing"
-    )
-
-
-TORN_DOWN: list[str] = []
-
-
-class Holding(Operator):
-    """Holds something from `setup` to `teardown`, and fails in between."""
-
-    input = InputPort(int)
-
-    def process(self, item: int) -> None:
-        raise ValueError("no")
-
-    def teardown(self) -> None:
-        TORN_DOWN.append(type(self).__name__)
-
-
-class HoldingToo(Script):
-    """An input that holds something, too."""
-
-    def teardown(self) -> None:
-        TORN_DOWN.append(type(self).__name__)
-
-
-def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path):
-    draw = chain(numbers=HoldingToo(looks=((1,),)), holds=Holding())
-    TORN_DOWN.clear()
-    with pytest.raises(OperatorFailed, match="ValueError: no"):
-        Desk(tmp_path, draw).run()
-    assert TORN_DOWN == ["Holding", "HoldingToo"]
-    slot, arriving = one_slot(draw)
-    with pytest.raises(OperatorFailed, match="ValueError: no"):
-        list(slot.run([arriving]))
-    assert TORN_DOWN == ["Holding", "HoldingToo", "Holding"]
-
-
 class Returning(RowOperator):
     """Gives back what it should yield."""
 
@@ -646,28 +544,6 @@ def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_li
     help_ = "write `yield item` for each item, not `return item`$"
     draw = chain(numbers=Script(looks=((1,),)), returns=Returning(), collect=Collect())
     with pytest.raises(OperatorFailed, match=rf"{problem} \[item-unyielded\]\n  help: {help_}"):
-        Desk(tmp_path, draw, backend=backend).run()
-
-
-class Anything(RowOperator):
-    """Passes on what comes, and promises nothing."""
-
-    input = InputPort(int)
-    output = OutputPort[Any]()
-
-    def process(self, number: int) -> Iterator[Any]:
-        yield number
-
-
-@on_both
-def test_a_key_that_cannot_be_taken_fails_by_the_name_of_whom_it_is_for(tmp_path, backend):
-    def draw(dag: Dag, conf: object) -> None:
-        sums, anything = dag.add_operator("sums", SumByKey()), dag.add_operator("anything", Anything())
-        dag.add_operator("numbers", Script(looks=((1,),))) >> anything
-        dag.add_stream("pairs", anything.output, sums.input)
-        dag.add_stream("totals", sums.totals, dag.add_operator("collect", Collect()).input)
-
-    with pytest.raises(OperatorFailed, match=r"^sums failed in window 1, slot 0.*: TypeError: "):
         Desk(tmp_path, draw, backend=backend).run()
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import counting, driver
-from tests.engine.cast import Desk, arrived, lines_through_filter, numbers_collected
+from tests.engine import driver
+from tests.engine.cast import Desk, lines_through_filter
 from tests.engine.work_cast import numbers, numbers_expected, numbers_of_names
 from tests.patience import join, within
 from tests.processes import limited, run_program
@@ -88,15 +88,6 @@ def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(tmp
     assert desk.faults() == []
 
 
-@pytest.mark.trial
-@pytest.mark.parametrize("number", range(4))
-def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(tmp_path, processes, number):
-    assert killed(processes, driver.run_ranges, tmp_path, number / 4) >= 4
-    desk = Desk(tmp_path, numbers_collected(driver.RANGES, readers=2, waits_every=3))
-    assert sorted(arrived(desk.run())) == list(range(sum(map(sum, driver.RANGES))))
-    assert desk.faults() == []
-
-
 def killed_at(command: list[str], line: str) -> None:
     """Run a program until it prints a line that begins so, and kill it."""
     with limited(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), 600) as process:  # noqa: S603 - our own
@@ -117,31 +108,3 @@ def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path):
     undisturbed, desk = (Desk(each, driver.lines_on_spark(each)) for each in (once, home))
     undisturbed.run()
     assert (desk.outputs(), desk.troubles()) == (undisturbed.outputs(), [])
-
-
-def counted_once(desk: Desk, many: int) -> bool:
-    """Whether every number was counted once; and of those without an end all up to some, which are as many."""
-    state = desk.loop().state
-    ((first, reached),) = counting.counted(state, counting.ENDLESS)
-    return counting.counted(state, counting.MANY) == [(0, many)] and first == 0 and reached >= many
-
-
-@pytest.mark.trial
-def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_once(tmp_path, processes):
-    assert killed(processes, counting.run, tmp_path, 0.5) == KILLS
-    desk = Desk(tmp_path, counting.A_FEW)
-    assert counted_once(desk, 20_000)
-    assert desk.faults() == []
-
-
-@pytest.mark.trial
-@pytest.mark.spark
-def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driver_is_killed(tmp_path):
-    program = "from pathlib import Path; from tests.engine import counting; counting.on_spark(Path({!r}), {})"
-    hurried, at_leisure = ([sys.executable, "-c", program.format(str(tmp_path), millis)] for millis in (60, 2000))
-    killed_at(hurried, "Started(window_id=3")
-    desk = Desk(tmp_path, counting.TWENTY_MILLION)
-    assert 0 < counting.how_many(desk.loop().state, counting.MANY) < 20_000_000
-    run_program(at_leisure, seconds=600)
-    assert counted_once(desk, 20_000_000)
-    assert desk.faults() == []

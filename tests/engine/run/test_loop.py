@@ -26,7 +26,6 @@ from tests.patience import within
 
 
 def told(*looks: tuple[int, ...], **properties: Any) -> Draw:
-    """A script, and a collector of what it emits."""
     return chain(script=Script(looks=looks, **properties), collect=Collect())
 
 
@@ -213,8 +212,6 @@ def test_operators_learn_of_the_end_though_the_run_was_cut_off_there_and_again_w
 
 
 class Noting(Script):
-    """Records the loop's reports."""
-
     heard: ClassVar[list[tuple[str, int]]] = []
 
     def checkpointed(self, window_id: int) -> None:
@@ -253,8 +250,6 @@ def test_an_observer_that_raises_receives_no_more_events(tmp_path, caplog):
 
 
 class Fragile(Operator):
-    """Fails so many times."""
-
     failures: ClassVar[int] = 0
     input = InputPort(int)
     arrived = State[list[int]](list)

@@ -51,13 +51,16 @@ def others(*poison: int) -> list[int]:
     return [number for number in range(MANY) if number not in poison]
 
 
-@pytest.mark.trial
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "exit_code", "reason"),
-    [("signal", -11, "SIGSEGV"), ("null pointer", -11, "SIGSEGV"), ("memory", 0, "MemoryError")],
+    [
+        *(("loop", 0, "Timeout"), ("exception", 0, "ValueError: poison")),
+        *(("signal", -11, "SIGSEGV"), ("null pointer", -11, "SIGSEGV"), ("memory", 0, "MemoryError")),
+    ],
 )
-def test_a_record_that_kills_the_driver_or_takes_all_memory_is_set_aside(way, exit_code, reason, tmp_path):
+def test_a_record_is_set_aside_however_it_stops_its_process(way, exit_code, reason, tmp_path):
     """At once if the process survives it, else by the next launch."""
     desk = desk_with(tmp_path, 7_654, way=way)
     assert killed(desk) == exit_code
@@ -66,16 +69,6 @@ def test_a_record_that_kills_the_driver_or_takes_all_memory_is_set_aside(way, ex
     (proven,) = verify(desk.ledger()).proven
     assert ([str(span) for span in proven.aside], proven.positions) == (["numbers[7654, 7655)"], MANY - 1)
     assert reason in aside(desk)[0].reason
-
-
-@pytest.mark.gate(1)
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["loop", "exception"])
-def test_a_record_is_set_aside_however_it_stops_its_process(way, tmp_path):
-    desk = desk_with(tmp_path, 1_234, way=way)
-    assert (sorted(arrived(desk.run())), set_aside(desk)) == (others(1_234), [(1_234, 1_235)])
-    assert desk.faults() == []
-    assert {"loop": "Timeout", "exception": "ValueError: poison"}[way] in aside(desk)[0].reason
 
 
 @pytest.mark.trial

@@ -88,8 +88,6 @@ def test_asking_in_vain_keeps_no_place_for_what_is_not_written_and_is_not_publis
 
 
 class Shaky(Numbered):
-    """Fails so many times."""
-
     failures: ClassVar[int] = 0
 
     def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
@@ -192,17 +190,6 @@ def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_en
     assert [(each.start, each.end) for each in loop.checkpoint.queue] == [(8, OFFSET_INFINITY)]
     assert desk.faults() == []
     assert numbers(desk_of(tmp_path, looks=looks, by_now=8).run()) == numbers_expected(looks, 8, doubled=False)
-
-
-@pytest.mark.parametrize("senders", [0, 2])
-@pytest.mark.parametrize("point", Point)
-def test_a_drain_that_is_cut_off_goes_on(tmp_path, point, senders):
-    looks: Looks = ((("x", 5), ("tail", -1)),)
-    desk_of(tmp_path, looks=looks, senders=senders).crash(CrashAfter(point, 2))
-    desk = desk_of(tmp_path, looks=looks, senders=senders, until=Until.DRAINED)
-    desk.crash(CrashAfter(point), CrashAfter(point))
-    assert numbers(desk.run()) == numbers_expected(looks, BY_NOW, doubled=bool(senders))
-    assert desk.faults() == []
 
 
 def test_further_outputs_carry_what_is_sent_to_them(tmp_path):

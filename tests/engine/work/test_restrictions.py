@@ -20,12 +20,7 @@ from dagkit.engine.record.run_events import Committed, Measured, RunEvent
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.restrictions import (
-    KEPT_SHARES,
-    SHARES,
-    divided_at,
-    intervals,
-)
+from dagkit.engine.work.restrictions import KEPT_SHARES, SHARES, divided_at, intervals
 from dagkit.engine.work.schedule import Scheduler, WindowSizer
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
@@ -67,15 +62,6 @@ def test_a_crash_after_any_step_changes_nothing(tmp_path, kind, point, window, s
     desk = desk_of(tmp_path, kind, looks=looks, by_now=4, senders=senders, defers_at=(3,))
     desk.crash(CrashAfter(point, window), CrashAfter(point))
     assert (numbers(desk.run()), desk.faults()) == (numbers_expected(looks, 4, doubled=bool(senders)), [])
-
-
-def test_work_without_an_end_goes_on_in_the_next_launch(tmp_path):
-    looks: Looks = ((("tail", -1), ("x", 3)),)
-    loop = desk_of(tmp_path, Follower, looks=looks, by_now=2).run()
-    assert numbers(loop) == numbers_expected(looks, 2, doubled=False)
-    desk_of(tmp_path, Follower, looks=looks, by_now=9, until=Until.DRAINED).run()
-    desk = desk_of(tmp_path, Follower, looks=looks, by_now=6)
-    assert (numbers(desk.run()), desk.faults()) == (numbers_expected(looks, 6, doubled=False), [])
 
 
 @pytest.mark.parametrize("kind", [TableReader, ShardReader])

@@ -216,8 +216,6 @@ def test_a_payload_without_a_source_is_named_by_its_own_json():
 
 
 class SplitPaths(RowOperator):
-    """Divides each file into blocks, in the middle of a graph."""
-
     path = InputPort(str)
     blocks = OutputPort(Block)
     size: int = 40
@@ -230,8 +228,6 @@ class SplitPaths(RowOperator):
 
 
 class Lengths(SplittableOperator[str]):
-    """Emits each position of a text."""
-
     texts = InputPort(str)
     lengths = OutputPort(int)
 

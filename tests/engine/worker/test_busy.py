@@ -34,8 +34,6 @@ desk = Desk()
 
 
 class Sends(Operator):
-    """Sends items on by a call."""
-
     called: str
     input = InputPort(int)
     output = OutputPort(int)
@@ -58,8 +56,6 @@ class Yields(RowOperator):
 
 
 class Batches(Operator):
-    """Takes and sends whole batches."""
-
     called: str
     input = InputPort(int)
     output = OutputPort(int)
@@ -128,8 +124,6 @@ def test_an_entrance_of_an_operator_of_another_slot_is_not_seen():
 
 
 class Noted(BusyTime):
-    """Counts its samples."""
-
     samples = 0
 
     def sample(self, frame: Any) -> None:

@@ -131,8 +131,6 @@ def makes_progress() -> bool:
 
 
 class Watched(Operator):
-    """Is not waiting while it processes an item."""
-
     input = InputPort(int)
 
     def process(self, item: int) -> None:

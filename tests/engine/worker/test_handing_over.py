@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -37,12 +35,11 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from tests.backends.slots import SlotsAtOnce
-from tests.engine.cast import Hurried, lines_through_filter, some_lines
+from tests.engine.cast import Hurried
 from tests.engine.parts.cast import facts_in
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
 from tests.examples import examples
-from tests.old_files import aged
 from tests.patience import within
 
 SECONDS = within(20)
@@ -281,19 +278,3 @@ def test_a_lost_handover_changes_no_result(seed, kind, readers, senders, loses):
     draw = numbers_of_names(NAMES, readers=readers, senders=senders, kind=kind)
     _, loop = run(draw, seed, gives=0.4, loses=loses)
     assert collected(loop) == numbers_expected(NAMES, 0, doubled=senders > 0)
-
-
-@given(SEEDS)
-@settings(max_examples=examples(20))
-@pytest.mark.slow
-def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed):
-    text = some_lines(40)
-    with TemporaryDirectory() as folder:
-        home = Path(folder)
-        (home / "in").mkdir()
-        (home / "in" / "0.txt").write_text(text)
-        aged(home / "in" / "0.txt")
-        run(lines_through_filter(home, readers=3), seed, gives=0.4, loses=0.3, path=str(home / "app"))
-        files = sorted((home / "out").iterdir(), key=lambda path: int(path.name, 16))
-        written = "".join(path.read_text() for path in files)
-    assert written == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))

@@ -248,7 +248,6 @@ class Window:
         """Whether an attempt was lost that had given work away."""
 
     def act(self, kind: int, slot: int) -> None:
-        """One event at one slot."""
         one = self.attempts[slot]
         if kind <= 3:
             one.step()
@@ -321,7 +320,6 @@ def schedule_of(window: Window) -> WindowSchedule:
 
 
 def done_or_left(answer: Answer) -> list[int]:
-    """The positions that are done, and those that are left."""
     done = [(one.start, one.end) for report in answer.reports for one in report.done[INTO].record.done]
     left = [(item.start, item.end) for item in answer.left]
     return sorted(position for start, end in [*done, *left] for position in range(start, end))

@@ -15,8 +15,6 @@ from tests.engine.cast import Collect, Desk, Script, chain, on_both
 
 
 def noted(call: str, *, shows: bool = True) -> Any:
-    """A callback that writes down how it is called."""
-
     def callback(self: "Noted", *given: object) -> None:
         self.note(" ".join([call, *map(str, given)]) if shows else call)
 
@@ -24,8 +22,6 @@ def noted(call: str, *, shows: bool = True) -> Any:
 
 
 class Noted(Operator):
-    """Writes down how it is called; fails where it is asked to."""
-
     fails_in: str = ""
     calls: ClassVar[list[str]] = []
 
@@ -92,7 +88,8 @@ def in_windows(*windows: str) -> list[str]:
 
 @on_both
 def test_an_operator_lives_in_one_order_on_every_backend(tmp_path, backend, calls):
-    Desk(tmp_path, chain(numbers=Script(looks=((7,), (8,))), takes=Taking()), backend=backend).run()
+    draw = chain(numbers=Script(looks=((7,), (8,))), takes=Taking())
+    Desk(tmp_path, draw, backend=backend, overlap=1).run()
     assert calls == in_windows(
         "setup, activate, begin_window 1, process 7, end_window, before_checkpoint 1, deactivate, teardown",
         "setup, activate, checkpointed 1, committed 1, begin_window 2, process 8, end_window, before_checkpoint 2",
@@ -131,6 +128,14 @@ def test_a_unifier_that_fails_is_torn_down_and_names_whom_it_merges_for(tmp_path
     with pytest.raises(OperatorFailed, match=r"^collect failed in window 1, slot 0: ValueError: no process 7"):
         Desk(tmp_path, unified(NumbersInVain), backend=backend).run()
     assert calls == in_windows("setup, activate, begin_window 1, process 7, deactivate, teardown")
+
+
+@on_both
+def test_an_operator_that_fails_is_torn_down_and_so_is_its_input(tmp_path, backend, calls):
+    draw = chain(finds=Finding(looks=((7,),)), takes=Taking(fails_in="process"))
+    with pytest.raises(OperatorFailed, match="no process 7"):
+        Desk(tmp_path, draw, backend=backend).run()
+    assert calls.count("setup") == calls.count("teardown") == 2
 
 
 def test_an_input_operator_that_cannot_be_activated_is_torn_down(tmp_path, calls):

@@ -45,8 +45,6 @@ class Hooked(SplittableOperator[Block]):
 
 
 class Batched(Hooked):
-    """Reads numbers, and sends each in a batch of its own."""
-
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any]:
         for number in super().process(element, tracker):
             yield Batch.of([number])
@@ -92,7 +90,6 @@ class Slot:
         return self.reading
 
     def over(self) -> None:
-        """The deadline has come."""
         self.reading.in_hand.deadline._ends = 0.0
         self.reading.in_hand.deadline.split()
 
@@ -229,8 +226,6 @@ def test_unfinished_work_reports_how_far_it_has_come_since_it_began():
 
 
 class Torn(OffsetRestrictionTracker):
-    """Raises when it is split."""
-
     def try_split(self, fraction_of_remainder: float) -> Any:
         raise ValueError("torn")
 

@@ -59,8 +59,6 @@ class Add(Unifier[int]):
 
 
 class Sum(Operator):
-    """The sum of its partition's numbers in a pane."""
-
     input = InputPort[int](key=lambda number: number)
     output = OutputPort[int](unifier=Add)
     total = State(0)

@@ -18,7 +18,6 @@ from tests.ledger.desk import APPLICATION, SPLITTER, Desk, faults_in, is_complet
 
 
 def found(*spans, **given):
-    """The splitter finds these stretches."""
     return lambda desk: desk.discover(*spans, **given)
 
 

@@ -37,7 +37,6 @@ def write_inputs() -> None:
 
 
 def outputs() -> dict[str, bytes]:
-    """What stands in each file that was written."""
     memory = fsspec.filesystem("memory")
     found: list[str] = memory.find("/before/out")
     return {path: memory.cat(path) for path in found}
@@ -71,8 +70,6 @@ class Names(InputOperator):
 
 
 class Twice(RowOperator):
-    """Makes two names of each, in the middle of the graph."""
-
     kind = "before.twice/1"
     name = InputPort[tuple[str, int]]()
     names = OutputPort[tuple[str, int]]()
@@ -120,8 +117,6 @@ class Halved(Operator):
 
 
 class Again(DelayOperator[int]):
-    """Hands each half on in the next window."""
-
     kind = "before.again/1"
     input = InputPort[int]()
     output = OutputPort[int]()
@@ -146,8 +141,6 @@ def counts(dag: Dag, conf: object) -> None:
 
 
 class Start(InputOperator):
-    """Emits one number."""
-
     kind = "before.start/1"
     numbers = OutputPort[int]()
     began = State(False)

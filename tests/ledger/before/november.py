@@ -1,4 +1,4 @@
-"""Ten more applications whose ledgers are kept, each stopped in the middle by `keep()`.
+"""Ten more applications whose ledgers are kept, each stopped in the middle.
 
 They read and write in memory, so no path changes. The archive also keeps the fingerprint of each plan.
 """
@@ -6,11 +6,9 @@ They read and write in memory, so no path changes. The archive also keeps the fi
 import gzip
 import itertools
 import json
-import tarfile
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import fsspec
@@ -30,11 +28,9 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.requests import SetCount, SetValue, ask
-from dagkit.engine.program.points import Point
 from dagkit.ledger import Ledger
 from dagkit.plan import fingerprint
 from dagkit.testing import FakeClock
-from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (
     AggregateByTime,
     EventTime,
@@ -75,7 +71,6 @@ def write_inputs() -> None:
 
 
 def outputs() -> dict[str, bytes]:
-    """What stands in each file that was written."""
     memory = fsspec.filesystem("memory")
     written = [*memory.find("/november/out"), *memory.find("/november/receipts")]
     return {path: memory.cat(path) for path in written}
@@ -88,8 +83,6 @@ def rows_of_receipts() -> list[tuple[Any, ...]]:
 
 
 class Keep(Operator):
-    """Keeps what arrives."""
-
     kind = "november.keep/1"
     input = InputPort[Any]()
     kept = State[list[Any]](list)
@@ -113,8 +106,6 @@ class Numbers(InputOperator):
 
 
 class Times(Operator):
-    """Multiplies numbers."""
-
     kind = "november.times/1"
     numbers = InputPort[int]()
     results = OutputPort[int]()
@@ -138,8 +129,6 @@ class Register:
 
 
 class Enter(Operator):
-    """Enters numbers in the register."""
-
     kind = "november.enter/1"
     numbers = InputPort[int]()
     staged = ExternalOutput(lambda enter: Register())
@@ -207,7 +196,6 @@ def timed(dag: Dag, conf: object) -> None:
 
 
 def entered(dag: Dag, conf: object) -> None:
-    """Entries of an external system."""
     _chain(dag, numbers=Numbers(), times=Times(), enter=Enter())
 
 
@@ -234,7 +222,6 @@ def changed(dag: Dag, conf: object) -> None:
 
 
 def aside(dag: Dag, conf: object) -> None:
-    """A record that fails, and is set aside."""
     _chain(dag, splitter=_files(), reader=LineReader(), even=Map[Any, str](_refused), keep=Keep())
 
 
@@ -246,29 +233,27 @@ def _refused(item: Any) -> str:
 
 
 def quarantined(dag: Dag, conf: object) -> None:
-    """A damaged file, which is set aside."""
     splitter = FileSplitterInput(scanner={"files": ["memory://november/zipped"]}, blocks_threshold=1)
     _chain(dag, splitter=splitter, reader=LineReader(on_bad_file="quarantine"), keep=Keep())
 
 
-APPLICATIONS: dict[str, tuple[Any, CrashAfter]] = {
-    "receipts": (receipts, CrashAfter(Point.RECEIPTED)),
-    "parts": (parts, CrashAfter(Point.APPENDED, 9)),
-    "matched": (matched, CrashAfter(Point.STAGED, 9)),
-    "tailed": (tailed, CrashAfter(Point.RUNNING, 7)),
-    "timed": (timed, CrashAfter(Point.APPENDED, 20)),
-    "entered": (entered, CrashAfter(Point.APPENDED, 2)),
-    "joined": (joined, CrashAfter(Point.STAGED, 2)),
-    "changed": (changed, CrashAfter(Point.PLANNED, 3)),
-    "aside": (aside, CrashAfter(Point.APPENDED, 40)),
-    "quarantined": (quarantined, CrashAfter(Point.APPENDED, 1)),
+APPLICATIONS: dict[str, Any] = {
+    "receipts": receipts,
+    "parts": parts,
+    "matched": matched,
+    "tailed": tailed,
+    "timed": timed,
+    "entered": entered,
+    "joined": joined,
+    "changed": changed,
+    "aside": aside,
+    "quarantined": quarantined,
 }
 
 
 def desk(name: str, home: Path) -> Desk:
-    """The desk of an application."""
     conf = {"dt.attr.ON_POISON": "SET_ASIDE"} if name == "aside" else {}
-    return Desk(home, APPLICATIONS[name][0], until=Until.ONCE, clock=FakeClock(), backend=Hurried, overlap=1, conf=conf)
+    return Desk(home, APPLICATIONS[name], until=Until.ONCE, clock=FakeClock(), backend=Hurried, overlap=1, conf=conf)
 
 
 def prepare(name: str, home: Path) -> None:
@@ -280,18 +265,4 @@ def prepare(name: str, home: Path) -> None:
 
 
 def plan(name: str) -> str:
-    """The fingerprint of an application's plan."""
-    return fingerprint(compile_application(APPLICATIONS[name][0]).plan)
-
-
-def keep() -> None:
-    """Stop each application in the middle, and write the archive."""
-    with TemporaryDirectory() as folder, tarfile.open(KEPT, "w:xz") as archive:
-        for name in APPLICATIONS:
-            home = Path(folder) / name
-            write_inputs()
-            prepare(name, home)
-            assert desk(name, home).crash(APPLICATIONS[name][1]) == 1, f"{name} was not stopped"
-            kept = {"plan": plan(name), "sent": SENT, "outputs": {at: text.hex() for at, text in outputs().items()}}
-            (home / "kept.json").write_text(json.dumps(kept), encoding="utf-8")
-            archive.add(home, name)
+    return fingerprint(compile_application(APPLICATIONS[name]).plan)

@@ -30,7 +30,6 @@ DONE = ["lines-done", "counts-done"]
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """The kept folders, unpacked."""
     folder = tmp_path_factory.mktemp("before")
     with tarfile.open(KEPT) as packed:
         packed.extractall(folder, filter="data")
@@ -118,7 +117,6 @@ def test_an_old_segment_opens_resumes_and_verifies(kept, tmp_path):
 
 @pytest.fixture(scope="module")
 def kept_in_november(tmp_path_factory):
-    """The folders of `november.tar.xz`, unpacked."""
     folder = tmp_path_factory.mktemp("november")
     with tarfile.open(november.KEPT) as packed:
         packed.extractall(folder, filter="data")

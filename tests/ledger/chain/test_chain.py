@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.ledger import SHAPES, TWO_INPUTS, Cost, Measured, lengths_upto, main, measure, unsteady
+from bench.ledger import SHAPES, TWO_INPUTS, measure, unsteady
 from dagkit.ledger import BlockRefused, Chain, DatasetKind, Ledger, SequenceTaken, checkpoint_of, slice_of, transform_of
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.block import Record
@@ -27,29 +27,6 @@ def test_open_plan_and_append_read_the_same_few_blocks_at_every_length():
     assert unsteady(found) == []
     counts = {(m.shape, m.open.blocks_read, m.plan_next.blocks_read, m.append.blocks_read) for m in found}
     assert counts == {*((shape, 3, 0, 0) for shape in SHAPES), (TWO_INPUTS, 9, 0, 0)}
-
-
-def test_the_bench_notices_a_count_that_grows():
-    def at(blocks: int, opened: int) -> Measured:
-        free = Cost(0, 0.0)
-        return Measured("s", blocks, Cost(opened, 0.0), free, free, None, free, free, 0.0, 0, 0, 0.0)
-
-    assert unsteady([at(10, 2), at(100, 3)]) == ["s: open reads [2, 3] blocks"]
-
-
-@pytest.mark.parametrize(
-    ("longest", "lengths"),
-    [(10**6, [10**3, 10**4, 10**5, 10**6]), (3000, [300, 3000]), (1000, [100, 1000]), (999, [999])],
-)
-def test_the_bench_measures_the_longest_chain_and_shorter_ones_and_says_how_to_use_it(longest, lengths, capsys):
-    assert lengths_upto(longest) == lengths
-    if len(lengths) < 2:
-        with pytest.raises(SystemExit):
-            main(["--longest", str(longest)])
-        assert "a single length does not show growth" in capsys.readouterr().err
-        with pytest.raises(SystemExit, match="0"):
-            main(["-h"])
-        assert "--longest N" in capsys.readouterr().out
 
 
 def test_a_reader_with_a_stale_hint_reads_one_block_more():
@@ -248,7 +225,6 @@ def test_an_input_without_its_hint_is_still_an_input_and_one_that_is_not_there_i
 
 
 def promised(desk: Desk) -> str:
-    """Where a promise lies."""
     desk.discover((20, 30))
     desk.app.promise(desk.app.plan_next(), {"slots": [[20, 30]]})
     folder = f"{desk.app.log.folder}/planned"

@@ -19,7 +19,6 @@ from tests.ledger.desk import SPLITTER, Desk, code_of, fault_of, faults_in, rema
 
 
 def long_chain(blocks: int, store: MemoryStore | None = None) -> Desk:
-    """A root chain of so many blocks."""
     desk = Desk(store)
     while desk.root.standing.next_seq < blocks:
         desk.mark()
@@ -28,7 +27,6 @@ def long_chain(blocks: int, store: MemoryStore | None = None) -> Desk:
 
 @pytest.fixture(scope="module")
 def packed():
-    """A chain of two segments and a few blocks."""
     return long_chain(2 * SEGMENT_SIZE + 3).store
 
 
@@ -40,7 +38,6 @@ def copy(store: MemoryStore) -> MemoryStore:
 
 
 def segment(log: Log, first: int = 0) -> str:
-    """The key of a segment."""
     return f"{log.folder}/segments/{first:020d}.jsonl"
 
 

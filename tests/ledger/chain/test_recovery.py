@@ -13,14 +13,7 @@ from typing import Any
 import pytest
 
 from dagkit.ground.clock import Clock, SystemClock
-from dagkit.ledger import (
-    ChainBroken,
-    ChainNotFound,
-    Ledger,
-    LedgerError,
-    VersionUnreadable,
-    checkpoint_of,
-)
+from dagkit.ledger import ChainBroken, ChainNotFound, Ledger, LedgerError, VersionUnreadable, checkpoint_of
 from dagkit.ledger.audit.orphans import Sweep, set_torn_aside, sweep
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.chain.contents import Objects
@@ -121,26 +114,10 @@ def test_a_ledger_or_a_chain_that_is_not_there_is_said(here, tmp_path):
 # ---- torn writes
 
 
-def tear(desk: Desk, *, acknowledged: bool) -> None:
-    """The next block's file is there, in half."""
-    before = head_note(desk).read_bytes()
-    desk.discover((30, 40))
-    last = blocks(desk) / f"{desk.root.head.seq:020d}.json"
-    last.write_bytes(last.read_bytes()[:100])
-    if not acknowledged:
-        head_note(desk).write_bytes(before)
-
-
-def test_a_torn_write_that_was_never_acknowledged_is_named_and_set_aside(here):
-    committed = here.root.standing
-    tear(here, acknowledged=False)
-    assert fault_of(here.reopened) == ("block-torn", 5)
-    assert len(here.store.get(set_torn_aside(here.ledger, SPLITTER))) == 100
-    assert here.reopened().root.standing == committed
-
-
 def test_a_torn_block_that_was_acknowledged_is_never_set_aside(here):
-    tear(here, acknowledged=True)
+    here.discover((30, 40))
+    last = blocks(here) / f"{here.root.head.seq:020d}.json"
+    last.write_bytes(last.read_bytes()[:100])
     with pytest.raises(ChainBroken, match="shows that it was committed"):
         set_torn_aside(here.ledger, SPLITTER)
     assert fault_of(here.reopened) == ("block-torn", 5)

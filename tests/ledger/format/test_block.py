@@ -42,7 +42,6 @@ from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, Desk, code_of
 
 
 def a_line() -> bytes:
-    """The record of a window with data, a checkpoint and an input."""
     desk = Desk()
     desk.discover((0, 10))
     return desk.app.log.line(desk.window(3, consumed=[(0, 10)]).seq)
@@ -52,7 +51,6 @@ LINE = a_line()
 
 
 def refused(line: bytes, seq: int = 3) -> str:
-    """The code under which a record is refused that is not what it was."""
     return code_of(lambda: unseal(line, APPLICATION, seq), ChainBroken)
 
 

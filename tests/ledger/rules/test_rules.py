@@ -40,7 +40,6 @@ from tests.ledger.desk import STRANGER, Desk, forged, remark
 
 
 def refused(act: Callable[[], Any]) -> list[str]:
-    """The codes for which the append was refused."""
     with pytest.raises(BlockRefused) as caught:
         act()
     return [fault.code for fault in caught.value.faults]
@@ -48,7 +47,6 @@ def refused(act: Callable[[], Any]) -> list[str]:
 
 @pytest.fixture
 def bare():
-    """A root chain with nothing but its Seed."""
     return Chain.create(MemoryStore(), "chain", "bare", DatasetKind.ROOT, "did:odf:f1620" + "00" * 32)
 
 
@@ -133,7 +131,6 @@ KEPT = checkpoint_of(STATE)
 
 
 def row(offset: int, **changes: Any) -> dict[str, Any]:
-    """A slice of one row."""
     return {"new_data": slice_of(ROW, offset, 1).model_copy(update=changes)}
 
 

@@ -39,7 +39,6 @@ def on_s3(endpoint, bucket="ledgers", **given):
 
 
 def place(kind, tmp_path, request):
-    """A new, empty store of the kind."""
     name = secrets.token_hex(4)
     if kind == "s3":
         return on_s3(request.getfixturevalue("bucket"))
@@ -242,8 +241,6 @@ def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
 
 
 def failing(number: int, on: Callable[[Any], bool] = lambda _: True, otherwise: Any = None) -> Any:
-    """A call that fails with this number on some arguments."""
-
     def call(given: Any, *more: Any, **named: Any) -> Any:
         if on(given):
             raise OSError(number, os.strerror(number))
