@@ -74,8 +74,6 @@ class ForkInBatches(Fork):
 
 
 class Both(Operator):
-    """Two inputs whose items stay distinguishable."""
-
     left = InputPort(int)
     right = InputPort(int)
     output = OutputPort(int)
@@ -190,8 +188,6 @@ KINDS: Mapping[Shape, tuple[Callable[..., Operator], Callable[..., Operator]]] =
 
 @dataclass(frozen=True)
 class Vertex:
-    """One operator between the sources and the collectors."""
-
     shape: Shape
     inputs: tuple[int, int]
     """Which outputs before it feed it; one that has a single input takes the first."""
@@ -225,7 +221,6 @@ class Sketch:
         return populate_dag
 
     def _place(self, dag: Dag, name: str, vertex: Vertex, *, batches: bool) -> tuple[list[Any], Any]:
-        """The operator, with its inputs and the output that others may take from."""
         kind = KINDS[vertex.shape][batches]
         operator: Any = dag.add_operator(name, kind() if kind is Round else kind(added=vertex.added))
         if vertex.shape != "sum":
@@ -288,7 +283,6 @@ class Counted(Hurried):
 
 
 def came(compilation: Compilation, backend: Backend) -> Came:
-    """What collectors hold and what was counted, without any order."""
     counted = Counted(backend)
     once = RunSettings("nowhere", until=Until.ONCE, windows=12)
     # time stands still, so that no backend is so slow that a source is looked at once more

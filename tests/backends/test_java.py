@@ -39,7 +39,6 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def of(tmp_path, cache):
-    """The archive of a Java and of Spark with some options."""
     java, jars = tmp_path / "jdk" / "bin" / "java", tmp_path / "jars"
     java.parent.mkdir(parents=True)
     java.write_bytes(b"\x7fELF" + bytes(5000))
@@ -237,7 +236,6 @@ SHOWS = '#!/bin/sh\nprintf "%s," "$@"\n'
 
 
 def java_in(home: Path, script: str = SHOWS) -> Path:
-    """A folder with a `java` that shows its arguments."""
     (java := home / "bin" / "java").parent.mkdir(parents=True)
     java.write_text(script)
     java.chmod(0o755)

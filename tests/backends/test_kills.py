@@ -42,14 +42,11 @@ PROCESSES.set_forkserver_preload(["tests.operators.kafka.copying", "confluent_ka
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """A broker that tests may kill."""
     with running(tmp_path_factory.mktemp("own")) as broker:
         yield broker
 
 
 class Trials:
-    """Messages that are copied while something is killed."""
-
     def __init__(self, broker: Broker, home: Path, *, endless: bool = False) -> None:
         self.broker, self.home, self.endless = broker, home, endless
         self.source, self.target = broker.topic(3), broker.topic(2)
@@ -78,7 +75,6 @@ class Trials:
         return process, steps
 
     def end(self, backend: Backend, **more: Any) -> int | None:
-        """Launch the application, and let it copy everything; return its exit code."""
         process, steps = self.begin(backend, **more)
         list(steps_of(steps))
         join(process, seconds=120)
@@ -111,7 +107,6 @@ class Trials:
         return number >= after
 
     def check(self) -> None:
-        """Every message is in the topic and in the files once."""
         expected = list(range(self.sent))
         copied = sorted(int(value) for values in self.broker.committed(self.target, 2) for value in values)
         assert copied == expected
@@ -262,16 +257,6 @@ SUMMED = {
     ],
     "tens-late-out": LATE,
 }
-
-
-@pytest.mark.slow
-@pytest.mark.trial
-def test_the_results_of_a_run_without_crashes(tmp_path):
-    desk = Desk(tmp_path, timed(tmp_path), until=Until.IDLE)
-    for phase in range(len(PHASES)):
-        add(tmp_path, phase)
-        desk.run()
-    assert written(tmp_path) == SUMMED
 
 
 @pytest.mark.slow

@@ -188,7 +188,6 @@ def on_cluster(python: str, *words: str, folder: Path) -> subprocess.CompletedPr
 
 
 def launched_on_cluster(python: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A launch of the line filter over one line."""
     (folder / "input").write_text("a line\n")
     definitions = ("File-splitter.prop.scanner.files=input", "Record-writer.prop.filePath=output")
     return on_cluster(
@@ -268,7 +267,6 @@ def without_dagkit(folder: Path, needed: Iterable[str] = NEEDED) -> str:
 
 
 def _with_what_they_need(names: Iterable[str]) -> set[str]:
-    """These distributions, and those that they depend on here."""
     found: set[str] = set()
     waiting = set(names)
     while waiting:

@@ -135,8 +135,6 @@ LONGEST = Limit(3)
 
 
 class Judges(Operator):
-    """What stands in its property is anybody's."""
-
     input = InputPort(str)
     judge: Any = None
 
@@ -176,7 +174,6 @@ LOUD = "def loud(word):\n    return word.upper()\n"
 
 @pytest.fixture
 def asked_anew():
-    """Where libraries are is asked again, and once more afterwards."""
     installed._libraries.cache_clear()
     yield
     installed._libraries.cache_clear()

@@ -52,8 +52,6 @@ class Tagged(dict):
 
 @dataclass
 class Word:
-    """Nothing but its field."""
-
     text: str
 
 

@@ -21,7 +21,6 @@ from tests.old_files import aged
 def tapped(
     home: Path, draw: Callable[..., None], machine: Machine, age: timedelta = timedelta(), **tap: Any
 ) -> Reply | None:
-    """Request a tap before the first window, run the application, and return the answer."""
     store = Ledger.create(home / "app").store
     request = ask(store, TapStream(**{"most": 2, "every": 1, **tap}), datetime.now(UTC) - age)
     launch(draw, until="once", path=home / "app", durable=False, machine=machine)

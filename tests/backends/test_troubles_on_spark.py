@@ -246,8 +246,6 @@ LOOKS = (MANY, (1, 2, KEYS + 5), MANY[:50], (3,), MANY, (1,))
 
 
 class Tally(Operator):
-    """Counts numbers and forgets some of them."""
-
     numbers = InputPort(int, key=lambda number: number)
     counts = KeyedState[int, str](str)
 

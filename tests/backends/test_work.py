@@ -53,8 +53,6 @@ class Greet(RowOperator):
 
 
 class Telling(RowOperator):
-    """Says of its outputs whether anybody reads."""
-
     name = InputPort[Named]()
     told = OutputPort[tuple[str, bool]](main=True)
     unread = OutputPort(str)
@@ -199,7 +197,6 @@ class Stops(Yields):
 
 
 def read(reader: Operator, *blocks: Block, lasts_millis: float | None = None) -> tuple[Any, Report]:
-    """One window: what was kept of it, and what the reader reports."""
     backend = ReferenceBackend(chain(found=Blocks(), reads=reader, keep=Collect()))
     stage = backend.program.stage_of["reads"]
     work = tuple(item_of(INTO, block, block.path) for block in blocks)

@@ -90,14 +90,12 @@ def test_what_one_chunk_freed_serves_the_next_one_and_what_a_user_set_for_the_c_
 
 @pytest.fixture
 def unsettled(monkeypatch):
-    """A worker that has run no program yet, and leaves the process as it was."""
     monkeypatch.setattr(worker, "_settled_for", "")
     yield
     gc.unfreeze()
 
 
 def is_looked_at(thing: Any) -> bool:
-    """Whether a collection comes by it."""
     return any(each is thing for each in gc.get_objects())
 
 
@@ -179,7 +177,6 @@ ASK = (
 
 
 def answered(archive: Path) -> str:
-    """What a Python that imports dagkit from an archive says of its C."""
     done = run_program(
         [sys.executable, "-c", ASK], env={**os.environ, "PYTHONPATH": str(archive)}, cwd=archive.parent, seconds=120
     )

@@ -20,15 +20,12 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command answered."""
-
     code: int
     out: str
     err: str
 
     @property
     def document(self):
-        """The result as the JSON document that it is."""
         return json.loads(self.out)
 
     def fails(self, code, *parts):
@@ -50,8 +47,6 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def write(folder):
-    """Write a file in the folder."""
-
     def write(name, text):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,13 +58,11 @@ def write(folder):
 
 @pytest.fixture
 def word_count(write):
-    """The file of an application that is right."""
     return write("word_count.py", WORD_COUNT).name
 
 
 @pytest.fixture
 def disconnected(write):
-    """The file of an application with an unconnected input."""
     return write("disconnected.py", DISCONNECTED).name
 
 

@@ -1,7 +1,6 @@
 """Each verb answers what it is asked."""
 
 import json
-import sys
 from itertools import product
 
 import pytest
@@ -362,32 +361,6 @@ dt.operator.lines.prop.server.password = hunter2
 dt.operator.lines.prop.server.host = ${env:PLACE}
 dt.operator.lines.prop.token = hunter2
 dt.operator.lines.prop.options(api.key) = hunter2
-"""
-
-
-DECLARED = '{"operators": [{"name": "lines", "class": "CLASS"}], "streams": []}'
-
-
-@pytest.mark.parametrize("name", ["this.s", "this:s", "subprocess.Popen"])
-def test_a_declared_application_imports_what_is_its_own(dagkit, write, name):
-    write("declared.json", DECLARED.replace("CLASS", name))
-    dagkit("validate", "declared.json").fails(
-        3, "is neither the application's nor a library's of operators [class-not-found]"
-    )
-    assert "this" not in sys.modules
-    write("beside.py", TINY)
-    write("declared.json", DECLARED.replace("CLASS", "beside:Lines"))
-    assert dagkit("validate", "declared.json").code == 0
-
-
-TINY = """
-from dagkit import InputOperator, OutputPort
-
-class Lines(InputOperator):
-    output = OutputPort(str)
-
-def populate_dag(dag, conf):
-    dag.add_operator("lines", Lines())
 """
 
 

@@ -4,10 +4,7 @@ The command runs as a process, as a user calls it. A reader who has only the mes
 """
 
 import os
-import re
-import subprocess
 import sys
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,8 +12,7 @@ import pytest
 from dagkit.launching import Machine, launch
 from dagkit.testing import FakeClock
 from tests.cli.conftest import ROOT, Answer
-from tests.patience import PATIENT, within
-from tests.processes import killed_after, run_program
+from tests.processes import run_program
 
 APPLICATION = '''\
 from dagkit import StreamingApplication
@@ -104,50 +100,6 @@ def test_without_space_nothing_is_lost(dagkit, folder):
     lines = [line for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
     assert sorted(set(lines)) == ["LONG", "ONE", "TWO"]
     assert len(lines) == 20_002
-
-
-@contextmanager
-def running(folder):
-    """The application runs until the end of the block."""
-    path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
-    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, **PATIENT}
-    command = [sys.executable, "-m", "dagkit.cli", "launch", "upper.py", "--reference", "-v"]
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    driver = subprocess.Popen(command, cwd=folder, env=own, text=True, **streams)  # noqa: S603 - this very Python
-    try:
-        with killed_after(driver):
-            assert any(line.startswith("window 1: ") for line in driver.stderr), "it runs"
-        yield driver
-    finally:
-        driver.kill()
-        driver.communicate(timeout=within(50))
-
-
-@pytest.mark.slow
-@pytest.mark.trial
-def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder):
-    """A terminal that is closed, and a process that is killed, leave the same."""
-    with running(folder) as driver:
-        second = process("launch", "upper.py", *ONCE)
-        problem, help_ = second.err.splitlines()
-        runs = rf"process {driver.pid} of \S+ on \S+, since [-\d]+ [:\d]+ \[driver-runs\]"
-        assert (second.code, bool(re.fullmatch(f"Copy is already running: {runs}", problem))) == (11, True)
-        assert help_ == (
-            f"  help: stop it with `dagkit stop {folder}/.dagkit/Copy`; only if that process or its machine is gone, "
-            "launch with --take-over"
-        )
-    killed = dagkit("status", "upper.py")
-    assert (killed.code, killed.out[:14]) == (0, "Copy: killed; ")
-    after = (
-        r"the next launch (resumes after window \d+|begins again), and no record is lost\n"  # status.json may be old
-    )
-    assert re.search(f"its process ended without stopping; {after}", killed.out), killed.out
-    says(
-        dagkit("stop", "upper.py"),
-        *(8, "Copy is not running; its last launch: killed [request-unanswered]"),
-        "there is no process to end; the next launch resumes after the last committed window",
-    )
-    assert dagkit("launch", "upper.py", *ONCE).err.startswith("Copy: resuming after window ")
 
 
 @pytest.mark.slow

@@ -101,8 +101,6 @@ class Relay(Module):
 
 
 class Kind(NamedTuple):
-    """A sort of operator: how it is made, what it sends (or what flows in), and what its inputs take."""
-
     make: Any
     sends: Any
     inputs: Any
@@ -124,24 +122,18 @@ ROOTS, INNER = ("numbers", "dogs"), ("add", "walk", "carry", "relay")
 
 
 class Placed(NamedTuple):
-    """An operator to be: its name, its kind, and its properties."""
-
     name: str
     kind: str
     properties: Any = ()
 
 
 class Drawn(NamedTuple):
-    """A stream to be: a source, sinks, and how near they run."""
-
     source: Any
     sinks: Any
     locality: Any = None
 
 
 class Set(NamedTuple):
-    """An attribute to be set: on the application, an operator, or a port of one."""
-
     attribute: Any
     value: Any
     operator: Any = None
@@ -150,8 +142,6 @@ class Set(NamedTuple):
 
 
 class Blueprint(NamedTuple):
-    """A graph to be drawn."""
-
     operators: Any
     streams: Any
     settings: Any

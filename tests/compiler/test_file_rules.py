@@ -27,8 +27,6 @@ from tests.compiler.sketches import in_a_row
 
 
 class Notes(Operator):
-    """Writes files whose names are not known in advance."""
-
     input = InputPort(object)
     files = OutputFiles(lambda notes: notes.folder)
     folder: str
@@ -47,7 +45,6 @@ def matching(*patterns, out=None, **settings):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """A folder to work in, with input and a link that leads to it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "input").mkdir()
     (tmp_path / "link").symlink_to("input")
@@ -150,8 +147,6 @@ def test_each_finder_is_asked_once_for_all_that_is_written():
 
 
 class Follower(Operator):
-    """An author's own operator that follows files."""
-
     follows_files = True
     input = InputPort(FileInfo)
 

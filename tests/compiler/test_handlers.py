@@ -15,8 +15,6 @@ from tests.compiler.cast import told
 
 
 class Texts(InputOperator):
-    """A root that sends texts, with no method for it."""
-
     out = OutputPort(str)
 
 
@@ -33,8 +31,6 @@ class Misnamed(Texts):
 
 
 class Idle(Texts):
-    """Emits in another method than `emit_tuples`."""
-
     def handle_idle_time(self) -> None: ...
 
 
@@ -75,8 +71,6 @@ class Yielding(RowOperator):
 
 
 class Forked(Yielding):
-    """Yields, and has two outputs, of which none is main."""
-
     one = OutputPort(str)
     two = OutputPort(str)
 
@@ -86,8 +80,6 @@ class Written(Mute):
 
 
 class Sharing(Written):
-    """Two inputs, one plain process."""
-
     more = InputPort(str)
 
 
@@ -105,8 +97,6 @@ class Served(Mute):
 
 
 class Undefined(SplittableOperator[str]):
-    """A reader of texts, which have no positions."""
-
     words = InputPort(str)
 
     def process(self, element: Any, tracker: Any) -> Iterator[Any]:
@@ -114,8 +104,6 @@ class Undefined(SplittableOperator[str]):
 
 
 class Looking(Undefined):
-    """A reader with a second input, which has no method."""
-
     more = InputPort(str)
 
     def initial_restriction(self, element: Any) -> tuple[int, int]:
@@ -197,8 +185,6 @@ def test_what_is_not_written_yet_can_be_planned_and_is_refused_before_it_runs(so
 
 
 class Returning(RowOperator):
-    """Returns what it should yield."""
-
     words = InputPort(str)
     out = OutputPort(str)
     made: Any = "ABC"

@@ -94,7 +94,6 @@ def test_unused_outputs_that_fit_are_suggested_the_nearest_first():
 
 @module("input", "output")
 def half(self, dag):
-    """Contains an operator with a stream into it, and one without."""
     step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
     dag.expose(self.input, step.one)
     dag.expose(self.output, keep.output)
@@ -102,7 +101,6 @@ def half(self, dag):
 
 @module("input", "output")
 def other_half(self, dag):
-    """Holds the same, on lines of its own."""
     step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
     dag.expose(self.input, step.one)
     dag.expose(self.output, keep.output)
@@ -154,8 +152,6 @@ def test_a_mistake_in_a_call_is_reported_with_what_was_meant(mistake, problem, m
 
 
 class Mute(Exception):
-    """An exception that fails to say anything."""
-
     def __str__(self):
         raise RuntimeError
 

@@ -28,7 +28,6 @@ twice = module("input", "output")(two_steps)
 
 @module("input", "output")
 def outer(self, dag):
-    """A module in a module, and a step after it."""
     inner, last = dag.add_module("Inner", twice()), dag.add_operator("last", Step())
     dag.add_stream("on", inner.output, last.one)
     dag.expose(self.input, inner.input)
@@ -43,7 +42,6 @@ def fork(self, dag):
 
 @module("input", "output")
 def shut(self, dag):
-    """Nothing stands behind its input."""
     dag.expose(self.output, dag.add_operator("source", Source()).out)
 
 
@@ -54,7 +52,6 @@ def endless(self, dag):
 
 @module("input")
 def forgetful(self, dag):
-    """Exposes a port of an operator it never added."""
     dag.add_operator("source", Source())
     dag.expose(self.input, Step().one)
 
@@ -89,8 +86,6 @@ def patient(self, dag):
 
 
 class Feeder(Module):
-    """A source with a configured number of steps."""
-
     output = OutputPort(int)
     steps: PositiveInt = 1
 
@@ -251,21 +246,17 @@ def test_a_module_may_hold_others_of_its_kind_as_long_as_it_comes_to_an_end(left
 
 @module("output")
 def leading_out(self, dag):
-    """Contains an operator without a stream into it."""
     dag.expose(self.output, dag.add_operator("needy", Needy()).output)
 
 
 @module()
 def nest(self, dag):
-    """Holds two of them, under names of their own."""
     for name in ("left", "right"):
         step = dag.add_operator(f"after {name}", Step())
         dag.add_stream(f"on {name}", dag.add_module(name, leading_out()).output, step.one)
 
 
 class Counting(Module):
-    """Holds one whose property is the module's own."""
-
     count: int = Field(default=2)
 
     def populate_dag(self, dag, conf):
@@ -274,7 +265,6 @@ class Counting(Module):
 
 @module("input")
 def splitting(self, dag):
-    """Takes lines."""
     dag.expose(self.input, dag.add_operator("split", Split()).lines)
 
 
@@ -293,14 +283,12 @@ def losing(self, dag):
 
 @module()
 def overbearing(self, dag):
-    """Sets what belongs to the application."""
     dag.add_operator("source", Source())
     dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 2)
 
 
 @module()
 def dealt(self, dag):
-    """Has no partitions."""
     step = sketch("s>step", dag).operator("step")
     dag.set_operator_attribute(step, OperatorContext.PARTITIONER, Deal(0))
 

@@ -222,8 +222,6 @@ def test_a_partition_bears_what_it_is_configured_with_otherwise_than_its_operato
 
 
 class Plain(Operator):
-    """Nothing says how items find their partition."""
-
     items = InputPort(int)
 
     def process(self, item: int) -> None: ...

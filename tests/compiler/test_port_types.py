@@ -31,8 +31,6 @@ Pet = TypeVar("Pet", bound=Animal)
 
 
 def _joined(sent, read):
-    """One operator that sends the one type into another that reads the other."""
-
     class Sender(InputOperator):
         out = OutputPort(sent)
 
@@ -141,8 +139,6 @@ def test_everything_that_does_not_fit_is_reported():
 
 
 class Pairing:
-    """A callable object."""
-
     def __call__(self, word: str) -> tuple[str, int]:
         return word, 1
 

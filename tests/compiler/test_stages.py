@@ -125,8 +125,6 @@ def test_a_long_stage_is_called_by_its_ends(length, name):
 
 
 class Pieces(SplittableOperator[int]):
-    """Work that can be split, with a side value."""
-
     kind = "cast.pieces/1"
     work = InputPort[Any](main=True)
     side = InputPort[Any](optional=True)

@@ -30,8 +30,6 @@ class Range(InputOperator):
 
 
 class Looking(InputOperator):
-    """Must be given where to look."""
-
     scanner: DirectoryScanner
 
 

@@ -162,8 +162,6 @@ def test_it_compiles_with_its_settings(declare):
 
 
 class Settled(StreamingApplication):
-    """An application in which everything is set in code."""
-
     name = "Settled"
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
@@ -255,6 +253,7 @@ def test_without_a_name_it_is_called_like_its_file_or_the_folder_of_its_app(decl
 
 
 STUBBORN = "Stubborn() raises TypeError: Stubborn.__init__() missing 1 required positional argument: 'argument'"
+FOREIGN = "the module {!r} is neither the application's nor a library's of operators"
 ABSENT = "but there is no operator of that name"
 TWO_FEEDS = [
     ("operator-duplicated", 7, "two operators are called 'feed'; the first is at declared.json:6"),
@@ -302,6 +301,8 @@ def test_faults_of_a_declaration_are_reported_by_line(declare, before, after, fa
         ("tests.conf.samples.Bean", "class-not-found", "Bean is neither an operator nor a module"),
         ("tests.conf.samples.Stubborn", "populate-failed", STUBBORN),
         ("Unifier", "class-not-found", "Unifier is abstract"),
+        ("subprocess.Popen", "class-not-found", FOREIGN.format("subprocess")),
+        ("this:s", "class-not-found", FOREIGN.format("this")),
     ],
 )
 def test_a_class_that_makes_no_operator_is_reported_by_line(declare, name, code, problem):

@@ -1,6 +1,9 @@
 """Objects as text and as JSON."""
 
+import datetime as dt
+import decimal
 import sys
+import uuid
 from types import ModuleType
 
 import pytest
@@ -9,19 +12,17 @@ from hypothesis import strategies as st
 
 from dagkit.api.operators import DelayOperator
 from dagkit.api.partitioning import Partitioner, StatelessPartitioner
-from dagkit.conf.values.classes import ClassNotFound, find_class, find_function
+from dagkit.conf.values.classes import ClassNotFound, find_class
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_making import (
     Recipe,
     Unfit,
     make,
-    object_in_json,
     parse_json,
     parse_object,
     parse_objects,
     split_list,
 )
-from tests.cases import cases
 from tests.conf import samples
 from tests.conf.samples import Bean
 
@@ -76,19 +77,6 @@ def test_a_list_of_objects():
     assert made == StatelessPartitioner(3)
 
 
-@cases(
-    "data, recipe",
-    ("as Apex dumps it", {"@class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),))),
-    ("as plans hold it", {"class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),))),
-    ("as Apex reads it", {"a.B": {"x": 1}}, Recipe("a.B", None, (("x", 1),))),
-    ("an inner class", {"a.Outer$Inner": {}}, Recipe("a.Outer$Inner")),
-    ("an object inside is no class", {"x": {"y": 1}}, None),
-    ("no class at all", {"x": 1}, None),
-)
-def test_objects_in_json(data, recipe):
-    assert object_in_json(data) == recipe
-
-
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\\")).map(str.strip).filter(bool)
 
 
@@ -115,6 +103,10 @@ def test_json_nests_to_a_bound(depth):
         pytest.param("str", str, id="a class of Python itself"),
         pytest.param("java.lang.String", str, id="a class of Java itself"),
         pytest.param(" int ", int, id="blanks around it"),
+        ("datetime.date", dt.date),
+        ("decimal:Decimal", decimal.Decimal),
+        ("uuid.UUID", uuid.UUID),
+        ("java.util.Map", dict),
     ],
 )
 def test_classes_are_found(name, found):
@@ -160,10 +152,3 @@ def test_a_module_that_breaks_is_not_a_module_that_is_missing(tmp_path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ClassNotFound, match=problem):
         find_class("broken:Thing")
-
-
-def test_functions_are_found():
-    assert find_function("tests.conf.samples:long_enough") is samples.long_enough
-    assert find_function("tests.conf.samples.long_enough") is samples.long_enough
-    with pytest.raises(ClassNotFound, match="is not callable; it is"):
-        find_function("tests.conf.samples:Reader.model_config")

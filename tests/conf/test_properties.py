@@ -29,8 +29,6 @@ def configure(*settings, component=None, conversion=None):
 
 
 class Shared:
-    """A class with a value that all its objects share."""
-
     shared = 5
 
 
@@ -127,8 +125,6 @@ def test_a_part_keeps_what_code_set_on_the_others_and_the_component_that_was_giv
 
 
 class Aliased(BaseModel):
-    """A model whose constructor knows its fields by other names."""
-
     file_name: str = Field(default="", alias="fileName")
     line_count: int = Field(default=0, alias="lines")
 

@@ -53,8 +53,16 @@ def test_keys_that_matched_are_not_reported(key):
 
 READER, VARIABLE = "dt.operator.Block-reader", "DAGKIT_OPERATOR__BLOCK_READER"
 IN_CODE = "keys define streams and operators only in an application that is itself a property file"
-UNLINKED = "attr.QUEUE_CAPACITY is for Block-reader.side, which no stream uses"
-MISPLACED, NO_PATTERN = "and cannot be set here", "'*reader' is not a pattern: no argument for repetition operator: *"
+LINK = "connect a stream to the port, or set the attribute on a connected port"
+UNLINKED = "attr.QUEUE_CAPACITY is for Block-reader.side, which no stream uses", LINK
+MISPLACED = "MASTER_MEMORY_MB belongs to the application and cannot be set here", "set it on the application"
+OF_AN_OPERATOR = "MEMORY_MB belongs to an operator and cannot be set here", "set it on an operator"
+OF_AN_INPUT = "'lines' is an input port, not an outputport", "write port, or inputport"
+OF_A_MODULE = "Module is a module, which has no attributes", "write Module$NAME for an operator inside"
+ITSELF = "the application itself defines the"
+WRITE_ATTRIBUTE = "write port.lines.attr.NAME: only attributes can be set there"
+NO_ATTRIBUTE = "what follows port.lines is 'QUEUE_CAPACITY'", WRITE_ATTRIBUTE
+NO_PATTERN = "'*reader' is not a pattern: no argument for repetition operator: *"
 RE2 = r"names are regular expressions of RE2: write \w* for any word characters, or * alone for any name"
 OURS = "nothing reads it; keys of dagkit begin with one of dt., apex., dagkit., stram."
 
@@ -101,42 +109,15 @@ def test_a_misspelt_key_is_answered_with_the_nearest(code, key, problem, near):
 @pytest.mark.parametrize(
     ("code", "key", "problem", "help_"),
     [
-        (
-            *("attribute-misplaced", f"{READER}.attr.MASTER_MEMORY_MB"),
-            *(f"MASTER_MEMORY_MB belongs to the application {MISPLACED}", "set it on the application"),
-        ),
-        (
-            *("attribute-misplaced", "dt.port.*.attr.MEMORY_MB"),
-            *(f"MEMORY_MB belongs to an operator {MISPLACED}", "set it on an operator"),
-        ),
-        (
-            *("key-unmatched", f"{READER}.outputport.lines.attr.QUEUE_CAPACITY"),
-            *("'lines' is an input port, not an outputport", "write port, or inputport"),
-        ),
-        (
-            *("attribute-stranded", f"{READER}.port.side.attr.QUEUE_CAPACITY", UNLINKED),
-            "connect a stream to the port, or set the attribute on a connected port",
-        ),
-        (
-            *("key-unmatched", "dt.operator.Module.attr.MEMORY_MB", "Module is a module, which has no attributes"),
-            "write Module$NAME for an operator inside",
-        ),
-        (
-            *("key-unmatched", "dt.stream.records.source"),
-            *("the application itself defines the source of stream 'records'", IN_CODE),
-        ),
-        (
-            *("key-unmatched", f"{READER}.classname"),
-            *("the application itself defines the classname of an operator", IN_CODE),
-        ),
+        ("attribute-misplaced", f"{READER}.attr.MASTER_MEMORY_MB", *MISPLACED),
+        ("attribute-misplaced", "dt.port.*.attr.MEMORY_MB", *OF_AN_OPERATOR),
+        ("key-unmatched", f"{READER}.outputport.lines.attr.QUEUE_CAPACITY", *OF_AN_INPUT),
+        ("attribute-stranded", f"{READER}.port.side.attr.QUEUE_CAPACITY", *UNLINKED),
+        ("key-unmatched", "dt.operator.Module.attr.MEMORY_MB", *OF_A_MODULE),
+        ("key-unmatched", "dt.stream.records.source", f"{ITSELF} source of stream 'records'", IN_CODE),
+        ("key-unmatched", f"{READER}.classname", f"{ITSELF} classname of an operator", IN_CODE),
         ("key-malformed", "dt.operator.*reader.blockSize", NO_PATTERN, RE2),
-        (
-            *("key-malformed", f"{READER}.port.lines.QUEUE_CAPACITY"),
-            *(
-                "what follows port.lines is 'QUEUE_CAPACITY'",
-                "write port.lines.attr.NAME: only attributes can be set there",
-            ),
-        ),
+        ("key-malformed", f"{READER}.port.lines.QUEUE_CAPACITY", *NO_ATTRIBUTE),
         ("key-unmatched", "something", "nothing is called something", OURS),
     ],
 )

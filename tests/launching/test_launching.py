@@ -69,12 +69,17 @@ def test_a_crash_costs_the_open_window_and_nothing_else():
     assert summed() == 10
 
 
+RUNS = (
+    rf"is already running: process {os.getpid()} of .* since .*\n  help: stop it with `dagkit stop \S+`; only if that"
+)
+
+
 def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
     refused: list[DagkitError] = []
 
     def launch_again(event: RunEvent) -> None:
         if isinstance(event, Resumed):
-            with pytest.raises(RunFailure, match=f"process {os.getpid()} of") as raised:
+            with pytest.raises(RunFailure, match=RUNS) as raised:
                 launch(summing, until="once", machine=REFERENCE)
             refused.append(raised.value)
             launch(summing, until="once", machine=REFERENCE, take_over=True)
@@ -331,16 +336,6 @@ def test_files_that_a_launch_leaves_incomplete_are_counted(tmp_path, monkeypatch
     assert (done.incomplete, len(list(Path("out").iterdir())), "complete" in repr(done)) == (0, 1, False)
 
 
-class Pair(InputOperator):
-    """Sends two numbers in each window."""
-
-    output = OutputPort(int)
-
-    def emit_tuples(self) -> None:
-        self.output.emit(1)
-        self.output.emit(2)
-
-
 class Lingers(Operator):
     """Interrupts the driver at each number, and is not done with the number before the launch has ended."""
 
@@ -358,7 +353,7 @@ def test_an_interrupt_ends_a_launch_on_the_reference_between_two_records_if_its_
     clock = FakeClock()
 
     def draw(dag: Dag, conf: Config) -> None:
-        dag.add_operator("Pair", Pair()) >> dag.add_operator("Lingers", Lingers())
+        dag.add_operator("Pair", Items[int](items=(1, 2))) >> dag.add_operator("Lingers", Lingers())
 
     def observe(event: RunEvent) -> None:
         if isinstance(event, Draining):
@@ -382,7 +377,10 @@ class OnePair(InputOperator):
 
 def test_a_launch_until_it_is_stopped_warns_of_outputs_that_send_only_when_all_is_processed(tmp_path, caplog):
     def finals(dag: Dag, conf: Config) -> None:
-        items, sums = dag.add_operator("Items", OnePair()), dag.add_operator("Sums", SumByKey())
+        items, sums = (
+            dag.add_operator("Items", OnePair()),
+            dag.add_operator("Sums", SumByKey()),
+        )
         items >> sums
         sums.finals >> dag.add_operator("Writer", PartWriter(file_path=str(tmp_path / "out"), format=str))
 
@@ -459,8 +457,6 @@ def test_an_operator_that_exits_fails_the_launch(at):
 
 
 class FindsAndExits(InputOperator):
-    """Ends its process in one of its callbacks, after it has sent an item."""
-
     kind = "test.finds-and-exits/1"
     output = OutputPort[int]()
     at: str = "emit_tuples"

@@ -21,7 +21,6 @@ from tests.scaling.steady import install
 
 @pytest.fixture
 def place(tmp_path):
-    """The folder of an application whose reader got a hundred blocks at once."""
     burst(tmp_path)
     return str(tmp_path / "app")
 
@@ -148,17 +147,8 @@ def test_items_for_people_and_as_a_document(dagkit, unbalanced):
     assert dagkit("items", unbalanced, "--operator", "Even").out == "no items were counted\n"
     document = dagkit("items", unbalanced, "--json").document
     first, second = document["windows"]
-    assert first["operators"]["Odd"] == {
-        "taken": {"input": 2},
-        "sent": {"output": 1},
-        "rule": "filtered",
-        "received": 2,
-        "passed_on": 1,
-        "rejected": 0,
-        "dropped": 1,
-        "left_out": {},
-        "adds_up": True,
-    }
+    counts = {"received": 2, "passed_on": 1, "rejected": 0, "dropped": 1, "left_out": {}, "adds_up": True}
+    assert first["operators"]["Odd"] == {"taken": {"input": 2}, "sent": {"output": 1}, "rule": "filtered", **counts}
     assert first["streams"]["Numbers.output > Odd.input"] == {"sent": 2, "taken": 2, "copies": 1, "adds_up": True}
     assert (document["schema"], second["window"], second["breaches"]) == ("dagkit.items/1", 2, [])
 

@@ -62,8 +62,6 @@ CONTINUOUSLY = MATCHING.replace("MatchFiles()", "MatchFiles(continuously=True, i
 
 @pytest.fixture
 def files(dagkit, write):
-    """Write an application, and return `dagkit files` for it."""
-
     def of(source, **scanner):
         write("app.py", source.replace("SCANNER", ", ".join(f"'{key}': {value!r}" for key, value in scanner.items())))
         return lambda command, *options: dagkit("files", command, "app.py", "--path", "place", *options)
@@ -73,7 +71,6 @@ def files(dagkit, write):
 
 @pytest.fixture
 def put(write):
-    """Write files of one line each, in the folder `in`."""
     return lambda **lines: [write(f"in/{name}.txt", f"{line}\n") for name, line in lines.items()]
 
 
@@ -251,7 +248,6 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, launc
 
 @pytest.fixture
 def bucket():
-    """A folder of an object store."""
     memory = fsspec.filesystem("memory")
     memory.pipe("/explained/a.txt", b"one\ntwo\n")
     memory.pipe("/explained/a.txt@b/c.txt", b"another\n")
@@ -456,21 +452,6 @@ def test_a_file_that_two_operators_found_has_a_state_for_each(launch, files, put
         ("Match", "a.txt"): "read",
         ("Match", "b.txt"): "quarantined",
     }
-
-
-@pytest.mark.parametrize("source", [APP, MATCHING], ids=["blocks", "files found in the graph"])
-def test_a_file_that_was_set_aside_replaced_and_read_is_read(source, dagkit, launch, files, put):
-    put(a="one", b="two lines")
-    ls = files(with_short_lines(source))
-    launch()
-    assert states(ls("ls", "--json"))["b.txt"][0] == "quarantined"
-    put(b="ok")
-    launch()
-    assert states(ls("ls", "--json")) == {"a.txt": ("read", ""), "b.txt": ("read", "")}
-    assert states(dagkit("files", "ls", "place", "--json"))["b.txt"] == ("read", "")
-    assert [now["state"] for now in ls("explain", "in/b.txt", "--json").document["now"]] == ["read"]
-    aside = dagkit("work", "ls", "place", "--json").document
-    assert "b.txt" in str(aside)
 
 
 def test_batches_that_a_reader_sent_count_as_items(launch, files, write):

@@ -202,25 +202,6 @@ def test_positions_in_a_compressed_file_are_those_of_its_content(traced, write_b
     assert answer.document["sources"][0]["decompressed"] is True
 
 
-RECORDS = [
-    ("FixedLengthReader(length=4)", b"onetwothreefour!la", [(0, 4), (4, 8), (8, 12), (12, 16), (16, 18)]),
-    ("SizedReader()", b"3one5three; the rest is padding", [(0, 4), (4, 10)]),
-    ("PairReader()", b"aabbcc", [(0, 2), (2, 4), (4, 6)]),
-]
-
-
-@pytest.mark.parametrize("case", RECORDS, ids=[reader for reader, _, _ in RECORDS])
-@pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_a_record_of_a_context_ends_where_it_does(write_bytes, traced, sources_of, case, compress):
-    """Of an author's context, too, and of one that never splits."""
-    reader, content, records = case
-    name = "a.bin.gz" if compress is gzip.compress else "a.bin"
-    write_bytes(f"in/{name}", compress(content))
-    traced(UPPER.replace("text.upper()", "text.decode()"), reader=reader, block=8 if "Fixed" in reader else 100)
-    found = [sources_of(f"{output()}:{line}") for line in range(1, len(records) + 1)]
-    assert found == [[(name, start, end, content[start:end].decode())] for start, end in records]
-
-
 ENDS = UPPER.replace("Map(lambda text: text.upper())", "FlatMap(as_lines)")
 REJECTS = """\
 refused = dag.add_operator("Refused", Map(lambda one: one.text))
@@ -258,13 +239,14 @@ class Case(NamedTuple):
     records: Sequence[str]
     encoding: str = "utf-8"
     header: str = ""
+    footer: str = ""
     block: int | None = None
     """The bytes of a block of a file of several blocks; None: as many as the shortest record has."""
 
     def bytes(self):
         """The records, and the content of the file."""
         records = [record.encode(self.encoding) for record in self.records]
-        return records, self.header.encode(self.encoding) + b"".join(records)
+        return records, self.header.encode(self.encoding) + b"".join(records) + self.footer.encode()
 
 
 def csv(settings):
@@ -297,22 +279,21 @@ CASES = {
         "RecordReader(mode='fixed_width_record', record_length=4)", ["o\nne", "t\nwo", "xyz"], block=4
     ),
     "delimited records": Case(SEMICOLON, ["a;", "b\nc;"]),
+    "a fixed length": Case("FixedLengthReader(length=4)", ["one.", "two.", "th"], block=8),
+    "a context of the author": Case("SizedReader()", ["3one", "5three"], footer="; padding", block=100),
+    "a context that never splits": Case("PairReader()", ["aa", "bb", "cc"], block=100),
 }
 
 
-@pytest.mark.gate(11)
-@pytest.mark.parametrize("is_divided", [False, True], ids=["one block", "several blocks"])
+@pytest.mark.gate(16)
+@pytest.mark.parametrize("way", ["one block", "several blocks", "compressed"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case, is_divided):
+def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case, way):
+    """Also one of an author's context, and of one that never splits."""
     records, content = case.bytes()
-    block = case.block or min(map(len, records)) if is_divided else 1000
-    assert traced_ranges(case.reader, content, block) == ranges(content, records)
-
-
-@pytest.mark.parametrize("name", ["a delimiter", "escapes", "quoted newlines", "JSON lines"])
-def test_a_record_in_a_compressed_file_ends_where_its_reader_ended_it(traced_ranges, name):
-    records, content = CASES[name].bytes()
-    assert traced_ranges(CASES[name].reader, gzip.compress(content), 1000, name="a.gz") == ranges(content, records)
+    block = case.block or min(map(len, records)) if way == "several blocks" else 1000
+    written, name = (gzip.compress(content), "a.gz") if way == "compressed" else (content, "a")
+    assert traced_ranges(case.reader, written, block, name=name) == ranges(content, records)
 
 
 @pytest.mark.parametrize("block", [9, 1000])

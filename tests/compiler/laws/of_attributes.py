@@ -21,8 +21,6 @@ from tests.compiler.sketches import sketch
 
 
 class _Locked(Parity):
-    """A codec that holds what cannot be sent."""
-
     def __init__(self):
         self.lock = threading.Lock()
 
@@ -34,8 +32,6 @@ class _LockedDeal(Deal):
 
 
 class _Incomparable:
-    """Compared with anything, it raises."""
-
     def __eq__(self, other):
         raise RuntimeError
 
