@@ -10,25 +10,11 @@ from typing import Any
 
 import pytest
 
-from dagkit import (
-    BatchedOperatorStats,
-    Context,
-    Dag,
-    InputOperator,
-    InputPort,
-    MetricsAggregator,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    Response,
-    RowOperator,
-    State,
-    StatsListener,
-    auto_metric,
-    avg,
-)
+from dagkit import Context, Dag, InputOperator, MetricsAggregator, Operator, RowOperator, State, auto_metric, avg
+from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.ports import InputPort, OutputPort
 from dagkit.api.running import Until
+from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.failures import OperatorFailed
@@ -42,6 +28,7 @@ from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
 from tests.backends.cast import chain, chained
 from tests.backends.places import SPARK, everywhere
+from tests.engine.cast import chain as drawn
 from tests.old_files import aged
 
 WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
@@ -127,11 +114,8 @@ def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(mea
         (tmp_path / name).write_text(text)
         aged(tmp_path / name)
 
-    def files(dag: Dag, conf: object) -> None:
-        same, found = Map[FileInfo, FileInfo](lambda file: file), Items[str](items=(str(tmp_path),))
-        chained(dag, found=found, match=MatchFiles(), same=same, read=ReadFiles())
-
-    first = measure(files)[0]
+    same, found = Map[FileInfo, FileInfo](lambda file: file), Items[str](items=(str(tmp_path),))
+    first = measure(drawn(found=found, match=MatchFiles(), same=same, read=ReadFiles()))[0]
     assert counts(first, "match", "output") == {"files": 2}
     assert counts(first, "same", "output") == {"output": 2}
     assert counts(first, "read", "input") == {"files": 2}

@@ -11,20 +11,8 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from dagkit import (
-    Batch,
-    Dag,
-    DelayOperator,
-    InputPort,
-    KeyedState,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    RowOperator,
-    State,
-    Unifier,
-)
+from dagkit import Batch, Dag, DelayOperator, InputPort, KeyedState, Operator, OutputPort, RowOperator, State, Unifier
+from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.keyed import saved_keys
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend

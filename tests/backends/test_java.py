@@ -242,13 +242,10 @@ def java_in(home: Path, script: str = SHOWS) -> Path:
     return java
 
 
-def test_a_java_on_the_path_is_taken(tmp_path, monkeypatch):
+def test_a_java_on_the_path_or_in_the_home_that_is_named_is_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(java_in(tmp_path / "jdk").parent))
     assert ensure_java() == tmp_path / "jdk"
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
-
-
-def test_the_home_that_is_named_is_taken(tmp_path, monkeypatch):
     java_in(tmp_path)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert ensure_java() == tmp_path

@@ -7,18 +7,7 @@ from typing import Any
 
 import pytest
 
-from dagkit import (
-    Batch,
-    Control,
-    Dag,
-    DelayOperator,
-    Delivery,
-    InputOperator,
-    InputPort,
-    Operator,
-    OutputPort,
-    State,
-)
+from dagkit import Batch, Control, Dag, DelayOperator, Delivery, InputOperator, InputPort, Operator, OutputPort, State
 from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application

@@ -5,17 +5,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
-from dagkit import (
-    DelayOperator,
-    InputOperator,
-    InputPort,
-    Operator,
-    OutputPort,
-    Partitioner,
-    RowOperator,
-    StreamCodec,
-    Unifier,
-)
+from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort, RowOperator, StreamCodec, Unifier
+from dagkit.api.partitioning import Partitioner
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 

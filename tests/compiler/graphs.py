@@ -8,20 +8,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
-from dagkit import (
-    Dag,
-    DagContext,
-    DelayOperator,
-    InputOperator,
-    InputPort,
-    Module,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    ProcessingMode,
-    StatelessPartitioner,
-)
+from dagkit import Dag, DelayOperator, InputOperator, InputPort, Module, Operator, OutputPort, StatelessPartitioner
+from dagkit.api.attributes import DagContext, OperatorContext, PortContext, ProcessingMode
 from tests.compiler.cast import Animal, Dog, Parity
 from tests.compiler.laws.of_attributes import law
 

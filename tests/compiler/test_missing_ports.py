@@ -2,17 +2,8 @@
 
 import pytest
 
-from dagkit import (
-    AffinityRule,
-    AffinityRulesSet,
-    AffinityType,
-    Config,
-    Dag,
-    DagContext,
-    Locality,
-    OperatorContext,
-    PortContext,
-)
+from dagkit import AffinityRule, AffinityRulesSet, AffinityType, Dag, DagContext, Locality, OperatorContext, PortContext
+from dagkit.api.configuration import Config
 from dagkit.compiler import compile_application, compile_until
 from tests.compiler.cast import Checked, Delay, Keep, Needy, Source, Step, codes, problems, told
 from tests.compiler.sketches import marked, module

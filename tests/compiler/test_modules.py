@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from pydantic import Field, PositiveInt
 
 from dagkit import Config, Dag, DagContext, Module, OperatorContext, OutputPort, PortContext, ProcessingMode
@@ -11,7 +10,7 @@ from dagkit.compiler import compile_application, compile_until
 from dagkit.compiler.alike import merge_alike
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph import Graph, Node
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.compiler.cast import Checked, Deal, Needy, Source, Split, Step, codes, compiled, faults, problems
 from tests.compiler.sketches import module, partition, sketch
 
@@ -169,14 +168,6 @@ def test_modules_nest_and_so_do_names_and_one_port_may_lead_to_several_inside():
     assert [node.name for node in steps["expanded"].nodes] == ["source", "M$first", "M$second", "sink"]
 
 
-def test_two_modules_of_one_class_stand_side_by_side():
-    dag = Dag()
-    sink = dag.add_operator("sink", Step())
-    dag.add_stream("a", dag.add_module("A", Feeder()).output, sink.one)
-    dag.add_stream("b", dag.add_module("B", Feeder(steps=2)).output, sink.two)
-    assert _names(dag) == ["A$source", "A$step 0", "B$source", "B$step 0", "B$step 1", "sink"]
-
-
 def _timeouts(dag):
     return {o.name: o.attributes.get("TIMEOUT_WINDOW_COUNT") for o in compiled(dag).plan.operators}
 
@@ -204,18 +195,16 @@ def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_de
     assert {o.name: o.count for o in plan.operators} == {"source": 1, **inside, "sink": 1}
 
 
-@pytest.mark.parametrize(
-    ("held", "expected"),
-    [
-        (forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
-        (broken(), ["populate-failed: populate_dag of broken raised RuntimeError: half way"]),
-        (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
-        (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
-        (endless(), ["populate-failed: module M never ends: endless contains itself"]),
-        (stranger(), ["operator-unknown: module M exposes two_steps.input, which is not", "root-not", "port-un"]),
-        (shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
-        (hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
-    ],
+@rows(
+    "held, expected",
+    (forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
+    (broken(), ["populate-failed: populate_dag of broken raised RuntimeError: half way"]),
+    (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
+    (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
+    (endless(), ["populate-failed: module M never ends: endless contains itself"]),
+    (stranger(), ["operator-unknown: module M exposes two_steps.input, which is not", "root-not", "port-un"]),
+    (shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
+    (hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_wrong_with_a_module_is_reported(held, expected):
@@ -234,7 +223,12 @@ def test_a_name_that_a_module_makes_may_be_taken():
     assert codes(dag) == ["operator-duplicated", "stream-duplicated"]
 
 
-def test_a_module_meets_the_configuration_of_the_launch():
+def test_two_modules_of_one_class_stand_side_by_side_and_each_meets_the_configuration():
+    dag = Dag()
+    sink = dag.add_operator("sink", Step())
+    dag.add_stream("a", dag.add_module("A", Feeder()).output, sink.one)
+    dag.add_stream("b", dag.add_module("B", Feeder(steps=2)).output, sink.two)
+    assert _names(dag) == ["A$source", "A$step 0", "B$source", "B$step 0", "B$step 1", "sink"]
     plan = compile_application(lambda dag, conf: dag.add_module("M", Asks()), Config.of({"name": "asked"})).plan
     assert [operator.name for operator in plan.operators] == ["M$asked"]
 

@@ -127,12 +127,10 @@ def test_it_ends_after_some_sessions_in_vain():
     assert (resumed(), summed()) == (LAST, 10)
 
 
-def test_sessions_elsewhere_are_not_replaced():
+def test_sessions_elsewhere_are_not_replaced_and_other_failures_are_raised():
     with pytest.raises(Lost):
         resumed(probe=Ending([2]))
 
-
-def test_other_failures_are_raised():
     class Incomplete(RunFailure):
         code = "spark-incomplete"
 

@@ -454,6 +454,21 @@ def test_a_file_that_two_operators_found_has_a_state_for_each(launch, files, put
     }
 
 
+@pytest.mark.parametrize("source", [APP, MATCHING], ids=["blocks", "files found in the graph"])
+def test_a_file_that_was_set_aside_replaced_and_read_is_read(source, dagkit, launch, files, put):
+    put(a="one", b="two lines")
+    ls = files(with_short_lines(source))
+    launch()
+    assert states(ls("ls", "--json"))["b.txt"][0] == "quarantined"
+    put(b="ok")
+    launch()
+    assert states(ls("ls", "--json")) == {"a.txt": ("read", ""), "b.txt": ("read", "")}
+    assert states(dagkit("files", "ls", "place", "--json"))["b.txt"] == ("read", "")
+    assert [now["state"] for now in ls("explain", "in/b.txt", "--json").document["now"]] == ["read"]
+    aside = dagkit("work", "ls", "place", "--json").document
+    assert "b.txt" in str(aside)
+
+
 def test_batches_that_a_reader_sent_count_as_items(launch, files, write):
     write("in/a.csv", "n\n1\n2\n3\n")
     context = 'CsvReader(reader_context=CsvContext(types={"n": "int64"}, sends="batches"), '

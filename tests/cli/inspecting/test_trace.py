@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.cases import rows
 from tests.old_files import aged
 from tests.operators.compression.test_compressed import COMPRESS
 
@@ -279,21 +280,36 @@ CASES = {
         "RecordReader(mode='fixed_width_record', record_length=4)", ["o\nne", "t\nwo", "xyz"], block=4
     ),
     "delimited records": Case(SEMICOLON, ["a;", "b\nc;"]),
-    "a fixed length": Case("FixedLengthReader(length=4)", ["one.", "two.", "th"], block=8),
-    "a context of the author": Case("SizedReader()", ["3one", "5three"], footer="; padding", block=100),
-    "a context that never splits": Case("PairReader()", ["aa", "bb", "cc"], block=100),
 }
 
 
-@pytest.mark.gate(16)
-@pytest.mark.parametrize("way", ["one block", "several blocks", "compressed"])
+@pytest.mark.gate(11)
+@pytest.mark.parametrize("is_divided", [False, True], ids=["one block", "several blocks"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case, way):
-    """Also one of an author's context, and of one that never splits."""
+def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case, is_divided):
     records, content = case.bytes()
-    block = case.block or min(map(len, records)) if way == "several blocks" else 1000
-    written, name = (gzip.compress(content), "a.gz") if way == "compressed" else (content, "a")
-    assert traced_ranges(case.reader, written, block, name=name) == ranges(content, records)
+    block = case.block or min(map(len, records)) if is_divided else 1000
+    assert traced_ranges(case.reader, content, block) == ranges(content, records)
+
+
+CONTEXTS = {
+    "a fixed length": Case("FixedLengthReader(length=4)", ["one.", "two.", "th"], block=8),
+    "a context of the author": Case("SizedReader()", ["3one", "5three"], footer="; padding"),
+    "a context that never splits": Case("PairReader()", ["aa", "bb", "cc"]),
+}
+COMPRESSED = {name: CASES[name] for name in ("a delimiter", "escapes", "quoted newlines", "JSON lines")} | CONTEXTS
+
+
+@pytest.mark.parametrize("case", COMPRESSED.values(), ids=COMPRESSED)
+def test_a_record_in_a_compressed_file_and_of_any_context_ends_where_its_reader_ended_it(traced_ranges, case):
+    records, content = case.bytes()
+    assert traced_ranges(case.reader, gzip.compress(content), 1000, name="a.gz") == ranges(content, records)
+
+
+@pytest.mark.parametrize("case", CONTEXTS.values(), ids=CONTEXTS)
+def test_a_record_of_a_context_ends_where_it_does(traced_ranges, case):
+    records, content = case.bytes()
+    assert traced_ranges(case.reader, content, case.block or 1000) == ranges(content, records)
 
 
 @pytest.mark.parametrize("block", [9, 1000])
@@ -445,14 +461,12 @@ def test_a_line_is_traced_although_another_file_of_its_window_is_gone(traced, wr
     assert "in/a.txt is gone" in " ".join(answer(places["ONE"]).out.split())
 
 
-@pytest.mark.parametrize(
-    ("place", "problem"),
-    [
-        ("out/0", "does not have the form OUTPUT:LINE"),
-        ("out/0:0", "with a line from 1 on"),
-        ("out/0:9", "has 1 lines, and no line 9"),
-        ("in/a.txt:1", "the ledger names no file"),
-    ],
+@rows(
+    "place, problem",
+    ("out/0", "does not have the form OUTPUT:LINE"),
+    ("out/0:0", "with a line from 1 on"),
+    ("out/0:9", "has 1 lines, and no line 9"),
+    ("in/a.txt:1", "the ledger names no file"),
 )
 def test_a_line_that_was_never_written_is_a_mistake_in_the_command(traced, write, place, problem):
     write("in/a.txt", "one pear\n")

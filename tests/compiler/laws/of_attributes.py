@@ -2,17 +2,8 @@
 
 import threading
 
-from dagkit import (
-    AffinityRule,
-    AffinityRulesSet,
-    AffinityType,
-    DagContext,
-    Locality,
-    OperatorContext,
-    PortContext,
-    ProcessingMode,
-    StatelessPartitioner,
-)
+from dagkit import DagContext, Locality, OperatorContext, PortContext, ProcessingMode, StatelessPartitioner
+from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from tests.compiler.cast import Deal, Dealer, Parity, Settled, SettledDealer, Source, Step, Whole, WholeSource
 from tests.compiler.laws.of_graphs import law
 from tests.compiler.sketches import sketch
