@@ -5,19 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dagkit import (
-    Batch,
-    Dag,
-    InputOperator,
-    InputPort,
-    KeyedState,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    RowOperator,
-    State,
-    StatelessPartitioner,
-)
+from dagkit import Batch, Dag, InputPort, KeyedState, OperatorContext, OutputPort, State, StatelessPartitioner
+from dagkit.api.operators import InputOperator, Operator, RowOperator
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.outbox import Outbox

@@ -18,7 +18,6 @@ def make(request):
 
 @pytest.fixture(params=["reference", SPARK_IN_TRIALS])
 def machine(request):
-    """The reference, or the session of all tests."""
     return (
         Machine("reference") if request.param == "reference" else Machine(spark=request.getfixturevalue(request.param))
     )

@@ -29,7 +29,6 @@ FILES = 24
 
 @pytest.fixture
 def home(tmp_path):
-    """A folder with files of three lines each; the filter drops the second one."""
     (tmp_path / "in").mkdir()
     for number in range(FILES):
         path = tmp_path / "in" / f"{number:02}.txt"
@@ -39,7 +38,6 @@ def home(tmp_path):
 
 
 def line_filter(home: Path, *options: str) -> list[str]:
-    """The command that launches the line filter until it has read all files."""
     properties = {
         "File-splitter.prop.scanner.files": home / "in",
         "File-splitter.prop.blocksThreshold": 1,
@@ -54,7 +52,6 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def assert_filtered(home: Path) -> None:
-    """Each line that does not begin with a dot was written once, and the ledger has no faults."""
     assert lines_in(home / "out") == sorted(f"{word} {number}" for word in ("first", "last") for number in range(FILES))
     assert verify(Ledger.open(str(home / "app"))).is_complete
 

@@ -50,7 +50,6 @@ def ran(draw: Draw, make: Any, until: Until = Until.ONCE, **further: Any) -> Loo
 
 
 def seen_by(loop: Loop, operator: str = "first") -> list[Any]:
-    """The watermarks of its windows."""
     return state_of(loop, operator, "seen")
 
 
@@ -293,8 +292,6 @@ def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make):
 
 
 def through_windows(length: int, step: int | None = None) -> Draw:
-    """Minutes that pass through application windows."""
-
     def draw(dag: Dag, conf: object) -> None:
         passing = dag.add_operator("passing", Passing())
         dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, length)
@@ -361,7 +358,6 @@ LOOK = st.tuples(st.lists(st.integers(0, 20), max_size=4).map(tuple), st.none() 
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Draw:
-    """Two sources of watermarks, joined after operators of any partitions and application windows."""
     looks = [tuple(draw(st.lists(LOOK, max_size=5))) for _ in range(2)]
     ends, tolerance = draw(st.booleans()), draw(st.integers(0, 5))
     partitions, windows = draw(st.integers(1, 3)), draw(st.integers(1, 3))

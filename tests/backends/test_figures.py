@@ -10,25 +10,11 @@ from typing import Any
 
 import pytest
 
-from dagkit import (
-    BatchedOperatorStats,
-    Context,
-    Dag,
-    InputOperator,
-    InputPort,
-    MetricsAggregator,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    Response,
-    RowOperator,
-    State,
-    StatsListener,
-    auto_metric,
-    avg,
-)
+from dagkit import Context, Dag, InputOperator, MetricsAggregator, Operator, RowOperator, State, auto_metric, avg
+from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.ports import InputPort, OutputPort
 from dagkit.api.running import Until
+from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.failures import OperatorFailed
@@ -42,6 +28,7 @@ from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
 from tests.backends.cast import chain, chained
 from tests.backends.places import SPARK, everywhere
+from tests.engine.cast import chain as drawn
 from tests.old_files import aged
 
 WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
@@ -82,24 +69,14 @@ class Odd(RowOperator):
         return "odd"
 
 
-class Sink(Operator):
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def process(self, item: int) -> None:
-        self.output.emit(item)
-
-
 def odd_numbers(dag: Dag, conf: object, aggregator: MetricsAggregator | None = None) -> None:
-    sink = chained(dag, {"odd": 2}, numbers=Numbers(), odd=Odd(), sink=Sink())
+    sink = chained(dag, {"odd": 2}, numbers=Numbers(), odd=Odd(), sink=Map[int, int](int))
     dag.set_operator_attribute(dag.operator("odd"), OperatorContext.METRICS_AGGREGATOR, aggregator)
     dag.set_input_port_attribute(sink.input, PortContext.PARTITION_PARALLEL, True)
 
 
 @pytest.fixture
 def measure(make):
-    """Runs what a function draws, and gives what was measured of each window."""
-
     def measured(draw: Any) -> Sequence[Measured]:
         compilation, ledger, told = compile_application(draw), Ledger(MemoryStore()), list[Measured]()
         settings = RunSettings("nowhere", until=Until.IDLE, overlap=1)
@@ -111,7 +88,6 @@ def measure(make):
 
 
 def counts(measured: Measured, operator: str, side: str) -> Counter[str]:
-    """Items by port, all partitions together."""
     ports = [port for stats in measured.operators[operator] for port in getattr(stats, f"{side}_ports")]
     return sum((Counter({port.port: port.tuple_count}) for port in ports), Counter())
 
@@ -138,39 +114,22 @@ def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(mea
         (tmp_path / name).write_text(text)
         aged(tmp_path / name)
 
-    def files(dag: Dag, conf: object) -> None:
-        same, found = Map[FileInfo, FileInfo](lambda file: file), Items[str](items=(str(tmp_path),))
-        chained(dag, found=found, match=MatchFiles(), same=same, read=ReadFiles())
-
-    first = measure(files)[0]
+    same, found = Map[FileInfo, FileInfo](lambda file: file), Items[str](items=(str(tmp_path),))
+    first = measure(drawn(found=found, match=MatchFiles(), same=same, read=ReadFiles()))[0]
     assert counts(first, "match", "output") == {"files": 2}
     assert counts(first, "same", "output") == {"output": 2}
     assert counts(first, "read", "input") == {"files": 2}
     assert not [record for record in caplog.records if "do not add up" in record.message]
 
 
-class Fast(RowOperator):
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def process(self, item: int) -> Iterator[int]:
-        yield item
-
-
-class Slow(RowOperator):
-    """Adds up many numbers for each item."""
-
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def process(self, item: int) -> Iterator[int]:
-        yield sum(range(2_000_000)) + item
+def slowly(item: int) -> int:
+    return sum(range(2_000_000)) + item
 
 
 @pytest.mark.parametrize("make", ["reference", SPARK], indirect=True)
 def test_the_busiest_operator_of_a_fused_chain_is_one_and_all_share_the_time_of_their_slot(measure):
     def fused(dag: Dag, conf: object) -> None:
-        after = {"before": Fast(), "slow": Slow(), "after": Fast()}
+        after = {"before": Map[int, int](int), "slow": Map[int, int](slowly), "after": Map[int, int](int)}
         chained(dag, {"before": 2}, numbers=Numbers(), **after)
         for name in after:
             operator: Any = dag.operator(name)
@@ -252,8 +211,6 @@ class Unrestored:
 
 
 class Unwritable(Unrestored):
-    """A callback that fails while it is pickled."""
-
     def __reduce__(self) -> Any:
         raise ValueError("it holds a connection")
 

@@ -11,20 +11,8 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from dagkit import (
-    Batch,
-    Dag,
-    DelayOperator,
-    InputPort,
-    KeyedState,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    RowOperator,
-    State,
-    Unifier,
-)
+from dagkit import Batch, Dag, DelayOperator, InputPort, KeyedState, Operator, OutputPort, RowOperator, State, Unifier
+from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.keyed import saved_keys
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
@@ -74,8 +62,6 @@ class ForkInBatches(Fork):
 
 
 class Both(Operator):
-    """Two inputs whose items stay distinguishable."""
-
     left = InputPort(int)
     right = InputPort(int)
     output = OutputPort(int)
@@ -190,8 +176,6 @@ KINDS: Mapping[Shape, tuple[Callable[..., Operator], Callable[..., Operator]]] =
 
 @dataclass(frozen=True)
 class Vertex:
-    """One operator between the sources and the collectors."""
-
     shape: Shape
     inputs: tuple[int, int]
     """Which outputs before it feed it; one that has a single input takes the first."""
@@ -225,7 +209,6 @@ class Sketch:
         return populate_dag
 
     def _place(self, dag: Dag, name: str, vertex: Vertex, *, batches: bool) -> tuple[list[Any], Any]:
-        """The operator, with its inputs and the output that others may take from."""
         kind = KINDS[vertex.shape][batches]
         operator: Any = dag.add_operator(name, kind() if kind is Round else kind(added=vertex.added))
         if vertex.shape != "sum":
@@ -288,7 +271,6 @@ class Counted(Hurried):
 
 
 def came(compilation: Compilation, backend: Backend) -> Came:
-    """What collectors hold and what was counted, without any order."""
     counted = Counted(backend)
     once = RunSettings("nowhere", until=Until.ONCE, windows=12)
     # time stands still, so that no backend is so slow that a source is looked at once more

@@ -39,7 +39,6 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def of(tmp_path, cache):
-    """The archive of a Java and of Spark with some options."""
     java, jars = tmp_path / "jdk" / "bin" / "java", tmp_path / "jars"
     java.parent.mkdir(parents=True)
     java.write_bytes(b"\x7fELF" + bytes(5000))
@@ -237,20 +236,16 @@ SHOWS = '#!/bin/sh\nprintf "%s," "$@"\n'
 
 
 def java_in(home: Path, script: str = SHOWS) -> Path:
-    """A folder with a `java` that shows its arguments."""
     (java := home / "bin" / "java").parent.mkdir(parents=True)
     java.write_text(script)
     java.chmod(0o755)
     return java
 
 
-def test_a_java_on_the_path_is_taken(tmp_path, monkeypatch):
+def test_a_java_on_the_path_or_in_the_home_that_is_named_is_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(java_in(tmp_path / "jdk").parent))
     assert ensure_java() == tmp_path / "jdk"
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
-
-
-def test_the_home_that_is_named_is_taken(tmp_path, monkeypatch):
     java_in(tmp_path)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert ensure_java() == tmp_path

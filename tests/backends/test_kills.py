@@ -25,6 +25,7 @@ from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import Map, SqlWriter
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from tests.backends.cast import chained
+from tests.cases import rows
 from tests.engine.cast import Desk, Digits, Ranges
 from tests.operators.driver_kills import POINTS, kill_once, steps_of
 from tests.operators.event_time.trials import PHASES, add, timed, written
@@ -34,6 +35,8 @@ from tests.patience import join, within
 from tests.processes import limited, run_program
 from tests.services.broker import QUIET, Broker, running
 
+pytestmark = pytest.mark.slow
+
 SEED = 20261123
 PROCESSES = multiprocessing.get_context("forkserver")
 """Processes that begin with everything imported."""
@@ -42,14 +45,11 @@ PROCESSES.set_forkserver_preload(["tests.operators.kafka.copying", "confluent_ka
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """A broker that tests may kill."""
     with running(tmp_path_factory.mktemp("own")) as broker:
         yield broker
 
 
 class Trials:
-    """Messages that are copied while something is killed."""
-
     def __init__(self, broker: Broker, home: Path, *, endless: bool = False) -> None:
         self.broker, self.home, self.endless = broker, home, endless
         self.source, self.target = broker.topic(3), broker.topic(2)
@@ -78,7 +78,6 @@ class Trials:
         return process, steps
 
     def end(self, backend: Backend, **more: Any) -> int | None:
-        """Launch the application, and let it copy everything; return its exit code."""
         process, steps = self.begin(backend, **more)
         list(steps_of(steps))
         join(process, seconds=120)
@@ -111,7 +110,6 @@ class Trials:
         return number >= after
 
     def check(self) -> None:
-        """Every message is in the topic and in the files once."""
         expected = list(range(self.sent))
         copied = sorted(int(value) for values in self.broker.committed(self.target, 2) for value in values)
         assert copied == expected
@@ -119,7 +117,6 @@ class Trials:
         assert self.endless or verify(Ledger.open(str(self.home / "app"))).is_complete
 
 
-@pytest.mark.slow
 def test_a_driver_that_is_killed_loses_and_doubles_nothing(kafka, tmp_path):
     trial = Trials(kafka, tmp_path)
     while True:  # until a driver is killed before it has copied everything
@@ -130,7 +127,6 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(kafka, tmp_path):
     trial.check()
 
 
-@pytest.mark.slow
 @pytest.mark.trial
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
 def test_a_driver_that_crashes_again_and_again(kafka, tmp_path, machine, endless):
@@ -148,7 +144,6 @@ def test_a_driver_that_crashes_again_and_again(kafka, tmp_path, machine, endless
     trial.check()
 
 
-@pytest.mark.slow
 @pytest.mark.trial
 @pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize("kill", [Trials.kill_driver, Trials.kill_worker, Trials.kill_broker])
@@ -162,14 +157,11 @@ def test_processes_that_are_killed_again_and_again(own, tmp_path, kill, backend,
     trial.check()
 
 
-@pytest.mark.slow
 @pytest.mark.trial
-@pytest.mark.parametrize(
-    ("backend", "point"),
-    [
-        *(("reference", point) for point in (Point.STAGED, Point.APPENDED, Point.DELIVERED)),
-        pytest.param("spark", Point.APPENDED, marks=pytest.mark.spark),
-    ],
+@rows(
+    "backend, point",
+    *(("reference", point) for point in (Point.STAGED, Point.APPENDED, Point.DELIVERED)),
+    pytest.param("spark", Point.APPENDED, marks=pytest.mark.spark),
 )
 def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(own, tmp_path, backend, point):
     trial = Trials(own, tmp_path)
@@ -188,7 +180,6 @@ def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(own, tmp_path, b
     trial.check()
 
 
-@pytest.mark.slow
 @pytest.mark.trial
 def test_a_broker_that_was_killed_is_asked_with_its_new_epoch(own):
     """The client library would ask with the old leader epoch, and the broker refuses that."""
@@ -264,17 +255,6 @@ SUMMED = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.trial
-def test_the_results_of_a_run_without_crashes(tmp_path):
-    desk = Desk(tmp_path, timed(tmp_path), until=Until.IDLE)
-    for phase in range(len(PHASES)):
-        add(tmp_path, phase)
-        desk.run()
-    assert written(tmp_path) == SUMMED
-
-
-@pytest.mark.slow
 @pytest.mark.trial
 def test_crashes_of_each_launch_change_no_result(tmp_path, trial):
     drawn = random.Random(trial)
@@ -291,7 +271,6 @@ def test_crashes_of_each_launch_change_no_result(tmp_path, trial):
     assert desk.faults() == []
 
 
-@pytest.mark.slow
 @pytest.mark.trial
 def test_workers_and_the_driver_on_spark_crash(tmp_path, spark, spark_trial):
     drawn, path = random.Random(spark_trial), tmp_path / "app"
@@ -308,7 +287,6 @@ def test_workers_and_the_driver_on_spark_crash(tmp_path, spark, spark_trial):
     assert list(verify(Ledger.open(tmp_path / "app")).faults) == []
 
 
-@pytest.mark.slow
 @pytest.mark.trial
 @pytest.mark.spark
 def test_a_driver_on_spark_is_killed(tmp_path, spark_trial):

@@ -17,26 +17,24 @@ from dagkit.backends.spark.window.cores import CoresOf, cores_of, most_cores
 from dagkit.engine.worker.protocol import Cores
 from dagkit.errors import RunFailure
 from tests.backends.test_preflight import SLOTS, ran
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.patience import join
 from tests.processes import run_program
 
 
-@pytest.mark.parametrize(
-    ("kind", "urls", "hosts"),
-    [
-        (Kind.LOCAL, ["local", "local[4]", "local[*]", "local[2,3]", "local[*, 3]"], ()),
-        (Kind.CLUSTER_HERE, ["local-cluster[2,1,1024]"], ()),
-        (Kind.YARN, ["yarn"], ()),
-        (Kind.STANDALONE, ["spark://master:7077"], (("master", 7077),)),
-        (Kind.STANDALONE, ["spark://one:7077,two:7078"], (("one", 7077), ("two", 7078))),
-        (Kind.STANDALONE, ["spark://[::1]:7077"], (("::1", 7077),)),
-        (Kind.KUBERNETES, ["k8s://https://api:6443"], (("api", 6443),)),
-        (Kind.KUBERNETES, ["k8s://api"], (("api", 443),)),
-        (Kind.KUBERNETES, ["k8s://http://api"], (("api", 80),)),
-        (Kind.CONNECT, ["sc://server"], (("server", 15002),)),
-        (Kind.CONNECT, ["sc://server:443/;use_ssl=true;token=a"], (("server", 443),)),
-    ],
+@rows(
+    "kind, urls, hosts",
+    (Kind.LOCAL, ["local", "local[4]", "local[*]", "local[2,3]", "local[*, 3]"], ()),
+    (Kind.CLUSTER_HERE, ["local-cluster[2,1,1024]"], ()),
+    (Kind.YARN, ["yarn"], ()),
+    (Kind.STANDALONE, ["spark://master:7077"], (("master", 7077),)),
+    (Kind.STANDALONE, ["spark://one:7077,two:7078"], (("one", 7077), ("two", 7078))),
+    (Kind.STANDALONE, ["spark://[::1]:7077"], (("::1", 7077),)),
+    (Kind.KUBERNETES, ["k8s://https://api:6443"], (("api", 6443),)),
+    (Kind.KUBERNETES, ["k8s://api"], (("api", 443),)),
+    (Kind.KUBERNETES, ["k8s://http://api"], (("api", 80),)),
+    (Kind.CONNECT, ["sc://server"], (("server", 15002),)),
+    (Kind.CONNECT, ["sc://server:443/;use_ssl=true;token=a"], (("server", 443),)),
 )
 def test_a_master_is_known_by_its_url(kind, urls, hosts):
     assert [Master.of(url) for url in urls] == [Master(url, kind, hosts) for url in urls]
@@ -49,21 +47,19 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("help_line", "urls"),
-    [
-        ("did you mean spark://HOST:PORT?", ["sprak://master:7077", "spark:master:7077"]),
-        ("did you mean yarn?", ["yran"]),
-        ("did you mean local?", ["Local", "lokal[2]"]),
-        ("did you mean local[4]?", ["local4"]),
-        ("did you mean spark://localhost:7077?", ["localhost:7077"]),
-        ("write local[N] with at least one core, or local[*] for all", ["local[0]", "local[two]"]),
-        ("did you mean local-cluster[WORKERS,CORES,MEMORY]?", ["local-cluster[2,1]"]),
-        ("did you mean k8s://HOST:PORT?", ["k8://api"]),
-        (f"{AS} spark://master:7077", ["spark://master", "spark://:7077", "spark://master:port"]),
-        ("write sc://HOST:PORT", ["sc://"]),
-        (f"a master is one of {FORMS}", ["http://master:8080", "mesos://master:5050"]),
-    ],
+@rows(
+    "help_line, urls",
+    ("did you mean spark://HOST:PORT?", ["sprak://master:7077", "spark:master:7077"]),
+    ("did you mean yarn?", ["yran"]),
+    ("did you mean local?", ["Local", "lokal[2]"]),
+    ("did you mean local[4]?", ["local4"]),
+    ("did you mean spark://localhost:7077?", ["localhost:7077"]),
+    ("write local[N] with at least one core, or local[*] for all", ["local[0]", "local[two]"]),
+    ("did you mean local-cluster[WORKERS,CORES,MEMORY]?", ["local-cluster[2,1]"]),
+    ("did you mean k8s://HOST:PORT?", ["k8://api"]),
+    (f"{AS} spark://master:7077", ["spark://master", "spark://:7077", "spark://master:port"]),
+    ("write sc://HOST:PORT", ["sc://"]),
+    (f"a master is one of {FORMS}", ["http://master:8080", "mesos://master:5050"]),
 )
 def test_what_is_no_master_is_refused_with_what_was_meant(help_line, urls):
     for url in urls:
@@ -187,11 +183,6 @@ def test_what_the_user_has_set_is_left_alone(master):
     assert chosen(master, dict.fromkeys(names, "theirs")).keys() <= {"spark.driver.extraJavaOptions"}
 
 
-def test_the_users_java_options_come_after_ours():
-    both = chosen("local", {"spark.driver.extraJavaOptions": "-Dtheir=own -XX:TieredStopAtLevel=4"})
-    assert both["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1 -Dtheir=own -XX:TieredStopAtLevel=4"
-
-
 @pytest.mark.parametrize(("length", "sockets"), [(60, True), (61, False)])
 def test_a_folder_whose_path_is_too_long_for_a_socket_gets_none(length, sockets):
     names = {name for name in chosen("local", temporary="/" + "t" * (length - 1)) if "unix" in name}
@@ -212,18 +203,16 @@ def conf_folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("arguments", "a"),
-    [
-        ("", "file"),
-        ("pyspark-shell", "file"),
-        ("--conf spark.a=argument pyspark-shell", "argument"),
-        ("-c spark.a=argument --conf spark.b=x pyspark-shell", "argument"),
-        ("--conf=spark.a=argument=too pyspark-shell", "argument=too"),
-        ("--conf 'spark.a=two words' pyspark-shell", "two words"),
-        ("--properties-file {}/other.conf pyspark-shell", "other"),
-        ("--conf", "file"),
-    ],
+@rows(
+    "arguments, a",
+    ("", "file"),
+    ("pyspark-shell", "file"),
+    ("--conf spark.a=argument pyspark-shell", "argument"),
+    ("-c spark.a=argument --conf spark.b=x pyspark-shell", "argument"),
+    ("--conf=spark.a=argument=too pyspark-shell", "argument=too"),
+    ("--conf 'spark.a=two words' pyspark-shell", "two words"),
+    ("--properties-file {}/other.conf pyspark-shell", "other"),
+    ("--conf", "file"),
 )
 def test_the_users_settings_are_read_from_where_spark_reads_them(conf_folder, arguments, a):
     (conf_folder / "other.conf").write_text("spark.a other\n", encoding="utf-8")
@@ -233,18 +222,17 @@ def test_the_users_settings_are_read_from_where_spark_reads_them(conf_folder, ar
     assert users.get("spark.ui.enabled") == (None if "other" in arguments else "true")
 
 
-def test_java_options_are_asked_for_in_two_ways():
+def test_the_users_java_options_come_after_ours_and_are_asked_for_in_two_ways():
+    both = chosen("local", {"spark.driver.extraJavaOptions": "-Dtheir=own -XX:TieredStopAtLevel=4"})
+    assert both["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1 -Dtheir=own -XX:TieredStopAtLevel=4"
     users = users_settings({"PYSPARK_SUBMIT_ARGS": "--driver-java-options '-Da=b -Dc=d' pyspark-shell"})
     assert users["spark.driver.extraJavaOptions"] == "-Da=b -Dc=d"
 
 
-def test_the_folder_of_a_spark_that_is_installed_is_asked(conf_folder, tmp_path):
+def test_the_folder_of_a_spark_that_is_installed_is_asked_also_for_a_log_configuration(conf_folder, tmp_path):
     (tmp_path / "conf").mkdir()
     (conf_folder / "spark-defaults.conf").rename(tmp_path / "conf" / "spark-defaults.conf")
     assert users_settings({"SPARK_HOME": str(tmp_path)})["spark.a"] == "file"
-
-
-def test_a_log_configuration_of_the_users_own_is_seen(tmp_path):
     environment = {"SPARK_CONF_DIR": str(tmp_path)}
     (tmp_path / "log4j2.properties.template").touch()
     assert not has_own_logging(environment)

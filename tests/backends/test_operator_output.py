@@ -7,7 +7,6 @@ import logging
 import socket
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -24,6 +23,7 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import Filter, Items
 from tests.backends.slots import InSlots
+from tests.engine.cast import chain
 
 _log = logging.getLogger("author")
 SECRET = "hidden-from-logs"  # noqa: S105 - the test looks for it
@@ -68,11 +68,8 @@ def lines_in(folder):
 
 
 def test_lines_that_an_operator_prints_and_logs_are_in_the_log(tmp_path, machine, caplog):
-    def graph(dag: Any, conf: Any) -> None:
-        dag.add_operator("items", Items(items=["a"])) >> dag.add_operator("loud", Loud())
-
     caplog.set_level(logging.INFO)
-    launch(graph, until="once", machine=machine, path=tmp_path / "app")
+    launch(chain(items=Items(items=["a"]), loud=Loud()), until="once", machine=machine, path=tmp_path / "app")
     assert sorted(lines_in(tmp_path / "app")) == [
         ("logged", "author", 1, "loud", "a is even"),
         ("logged", "author", 1, "loud", "a is odd"),
@@ -82,10 +79,7 @@ def test_lines_that_an_operator_prints_and_logs_are_in_the_log(tmp_path, machine
 
 
 def test_the_search_for_a_failing_record_prints_nothing_again(tmp_path, machine):
-    def graph(dag: Any, conf: Any) -> None:
-        items = dag.add_operator("items", Items(items=["a", "b", "c", "d"]))
-        items >> dag.add_operator("strict", Filter(strictly))
-
+    graph = chain(items=Items(items=["a", "b", "c", "d"]), strict=Filter(strictly))
     with pytest.raises(OperatorFailed, match="RuntimeError: c"):
         launch(graph, until="once", machine=machine, path=tmp_path / "app")
     of_strict = [line[-1] for line in lines_in(tmp_path / "app") if line[3] == "strict"]
@@ -123,10 +117,8 @@ def test_a_slot_on_another_machine_appends_nothing_and_reports_some_lines(tmp_pa
 
 
 def test_the_driver_appends_the_lines_of_slots_on_other_machines_once_their_window_is_committed(tmp_path):
-    def graph(dag: Any, conf: Any) -> None:
-        dag.add_operator("items", Items(items=["a"])) >> dag.add_operator("loud", Loud())
-
-    compilation, log = compile_application(graph), tmp_path / "logs" / "driver.log"
+    compilation = compile_application(chain(items=Items(items=["a"]), loud=Loud()))
+    log = tmp_path / "logs" / "driver.log"
     log.parent.mkdir()
     log.touch()
     settings = RunSettings(str(tmp_path), until=Until.ONCE)
@@ -149,8 +141,6 @@ class Looking(InputOperator):
 
 
 def test_what_an_input_operator_prints_is_in_the_log(tmp_path):
-    def graph(dag: Any, conf: Any) -> None:
-        dag.add_operator("finds", Looking()) >> dag.add_operator("loud", Loud())
-
+    graph = chain(finds=Looking(), loud=Loud())
     launch(graph, until="once", machine=Machine("reference"), path=tmp_path / "app")
     assert ("printed", "stdout", 1, "finds", "looking") in lines_in(tmp_path / "app")

@@ -110,7 +110,6 @@ def lines_read(dag: Dag, home: Path) -> LineReader:
 
 @pytest.fixture
 def on(make):
-    """Makes a backend of a reference backend, which knows the application."""
     return lambda reference: make(reference.compilation)
 
 
@@ -190,7 +189,6 @@ class ReadKnown(ReadFiles[str]):
 
 @pytest.fixture
 def folders(tmp_path):
-    """Files of numbers in two folders, of which some are none, and a list of the folders."""
     for number in range(6):
         path = tmp_path / "in" / f"folder-{number % 2}" / f"{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point, Probe
 from dagkit.engine.record.run_events import Failed, RunEvent
+from dagkit_operators import Map
 from tests.backends.cast import chained
 from tests.engine.cast import Desk
 from tests.patience import join, within
@@ -36,8 +37,6 @@ pytestmark = pytest.mark.spark
 
 
 class Numbers(InputOperator):
-    """Emits two numbers in each look, until a file says that there were enough."""
-
     out = OutputPort(int)
     sent = State(0)
     folder: str
@@ -70,15 +69,6 @@ class Keeps(Operator):
         self.arrived.append(item)
 
 
-class Passes(Operator):
-    stateless = True
-    numbers = InputPort(int)
-    out = OutputPort(int)
-
-    def process(self, item: int) -> None:
-        self.out.emit(item)
-
-
 class Counting(SparkBackend):
     stays = in_residents = in_jobs = 0
 
@@ -106,7 +96,7 @@ class Run:
     def draw(self, dag: Dag, _: Any) -> None:
         operators = {
             "numbers": Numbers(folder=str(self.home)),
-            "passes": Passes(),
+            "passes": Map[int, int](int),
             "keeps": Keeps(folder=str(self.home)),
         }
         if self.levels == 1:

@@ -21,6 +21,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.errors import RunFailure
 from tests.backends.cast import Words, chained
+from tests.cases import rows
 from tests.processes import run_program
 
 AUTHOR = """
@@ -135,8 +136,6 @@ LONGEST = Limit(3)
 
 
 class Judges(Operator):
-    """What stands in its property is anybody's."""
-
     input = InputPort(str)
     judge: Any = None
 
@@ -176,7 +175,6 @@ LOUD = "def loud(word):\n    return word.upper()\n"
 
 @pytest.fixture
 def asked_anew():
-    """Where libraries are is asked again, and once more afterwards."""
     installed._libraries.cache_clear()
     yield
     installed._libraries.cache_clear()
@@ -186,16 +184,14 @@ ANOTHERS, USERS, PATH = "of another environment", "of a user", "on the path"
 
 
 @pytest.mark.usefixtures("asked_anew")
-@pytest.mark.parametrize(
-    ("whose", "folder", "stays"),
-    [
-        (ANOTHERS, "site-packages", True),
-        (ANOTHERS, "dist-packages", True),
-        (ANOTHERS, "sources", False),
-        (ANOTHERS, "my-site-packages", False),
-        (USERS, "lib", True),
-        (PATH, "site-packages", False),
-    ],
+@rows(
+    "whose, folder, stays",
+    (ANOTHERS, "site-packages", True),
+    (ANOTHERS, "dist-packages", True),
+    (ANOTHERS, "sources", False),
+    (ANOTHERS, "my-site-packages", False),
+    (USERS, "lib", True),
+    (PATH, "site-packages", False),
 )
 def test_what_is_installed_stays_and_what_is_on_the_path_is_taken_along(  # noqa: PLR0917 - fixtures are arguments
     whose, folder, stays, written, tmp_path, monkeypatch

@@ -23,6 +23,7 @@ from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import Attempt, Report, WindowTask
 from dagkit.errors import RunFailure
+from dagkit_operators import Map
 from tests.backends.cast import Count, Round, Words, chain, chained, counting, sent, state_of, states_in
 from tests.backends.places import ON_BOTH
 from tests.patience import within
@@ -59,19 +60,11 @@ class Careful(StreamCodec[str]):
         return len(item)
 
 
-class Same(Operator):
-    input = InputPort(str)
-    output = OutputPort(str)
-
-    def process(self, item: str) -> None:
-        self.output.emit(item)
-
-
 def coded(receiver: str) -> Compilation:
     """Words go from the driver to `near`, from there to `far`, and back to `near` in the next window."""
 
     def draw(dag: Any, conf: object) -> None:
-        far = chained(dag, {"far": 2}, words=Words(), near=Round(), far=Same())
+        far = chained(dag, {"far": 2}, words=Words(), near=Round(), far=Map(str))
         near, delay = dag.operator("near"), dag.add_operator("delay", DelayOperator[str]())
         far >> delay
         dag.add_stream("back", delay.output, near.again)
@@ -106,8 +99,6 @@ class Blow(Operator):
 
 
 class Laden(Blow):
-    """Travels with more than a closure should hold."""
-
     load: str = ""
 
 
@@ -151,8 +142,6 @@ def test_a_session_with_settings_of_its_own_is_used_as_it_is(spark):
 
 
 class Query(Operator):
-    """Collects the number of the query of Spark SQL that it runs in."""
-
     input = InputPort[Any]()
     numbers = State[list[str | None]](list)
 

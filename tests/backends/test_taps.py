@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from dagkit import Dag
 from dagkit.engine.parts.requests import Reply, TapStream, ask, reply_to
 from dagkit.engine.parts.taps import LASTS
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from tests.backends.places import CONNECT_IN_TRIALS, SPARK
-from tests.engine.cast import Collect, Script, lines_through_filter
+from tests.engine.cast import Collect, Script, chain, lines_through_filter
 from tests.engine.parts.test_requests import Times, multiplied
 from tests.old_files import aged
 
@@ -21,7 +20,6 @@ from tests.old_files import aged
 def tapped(
     home: Path, draw: Callable[..., None], machine: Machine, age: timedelta = timedelta(), **tap: Any
 ) -> Reply | None:
-    """Request a tap before the first window, run the application, and return the answer."""
     store = Ledger.create(home / "app").store
     request = ask(store, TapStream(**{"most": 2, "every": 1, **tap}), datetime.now(UTC) - age)
     launch(draw, until="once", path=home / "app", durable=False, machine=machine)
@@ -78,8 +76,5 @@ def test_an_unknown_stream_is_refused_with_a_near_name_and_an_old_request_is_dro
 
 
 def test_secrets_are_masked(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        script = dag.add_operator("script", Script(looks=((4711,),)))
-        script >> dag.add_operator("times", Times(password=str(4711))) >> dag.add_operator("collect", Collect())
-
+    draw = chain(script=Script(looks=((4711,),)), times=Times(password=str(4711)), collect=Collect())
     assert "4711" not in tapped(tmp_path, draw, Machine("reference"), stream="times").items[0].item

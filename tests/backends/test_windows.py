@@ -7,20 +7,7 @@ from typing import Any
 
 import pytest
 
-from dagkit import (
-    Batch,
-    Control,
-    Dag,
-    DelayOperator,
-    Delivery,
-    InputOperator,
-    InputPort,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    State,
-)
+from dagkit import Batch, Control, Dag, DelayOperator, Delivery, InputOperator, InputPort, Operator, OutputPort, State
 from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
@@ -80,7 +67,6 @@ def start(make):
 
 
 def counting(*windows: str, **partitions: int) -> Any:
-    """Words are counted, by some partitions, and collected."""
     return lambda dag, _: chained(dag, partitions, words=Words(windows=windows), count=CountWords(), collect=Collect())
 
 
@@ -93,26 +79,6 @@ def test_counts_are_the_same_for_any_number_of_partitions_and_each_owns_its_keys
     held = [[json.loads(text) for text in state["counts"]] for state in runs.state_of("count")]
     assert sorted(word for words in held for word in words) == list("abcdefgh")
     assert len([words for words in held if words]) == partitions
-
-
-def test_a_parallel_chain_hands_each_item_on_in_its_partition(start):
-    def draw(dag: Dag, conf: object) -> None:
-        chained(dag, {"first": 2}, words=Words(windows=("x y z",)), first=Upper(), second=Upper(), collect=Collect())
-        for name in ("second", "collect"):
-            dag.set_input_port_attribute(dag.operator(name).input, PortContext.PARTITION_PARALLEL, True)
-
-    runs = start(draw)
-    assert sorted(runs.collected(1)) == ["X", "Y", "Z"]
-    assert len(runs.state_of("collect")) == 2
-
-
-def test_what_fans_out_reaches_every_reader(start):
-    def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Words(windows=("x y",)))
-        for side in ("left", "right"):
-            words >> dag.add_operator(side, Upper()) >> dag.add_operator(f"of {side}", Collect())
-
-    assert sorted(start(draw).collected(1, "of left", "of right")) == ["X", "X", "Y", "Y"]
 
 
 class Pair(Operator):
@@ -231,14 +197,6 @@ def test_a_control_tuple_ends_at_a_delay():
     assert run.report().state["delay"]["heard"] == ["setup", "begin 1", "end"]
 
 
-def test_an_application_window_spans_as_many_streaming_windows_as_it_counts(start):
-    def draw(dag: Dag, conf: object) -> None:
-        counting("a", "a", "a", "a")(dag, conf)
-        dag.set_operator_attribute(dag.operator("count"), OperatorContext.APPLICATION_WINDOW_COUNT, 2)
-
-    assert start(draw).collected(4) == ["a 2", "a 4"]
-
-
 def test_a_key_that_no_item_brought_has_no_home():
     with pytest.raises(KeyError, match="only the processing of an item can add a key"):
         CountWords().counts["a"] += 1
@@ -246,15 +204,11 @@ def test_a_key_that_no_item_brought_has_no_home():
 
 @dataclass(frozen=True)
 class Mark(Control):
-    """Ends a group of words."""
-
     name: str
 
 
 @dataclass(frozen=True)
 class Hurry(Control):
-    """Reports an item as soon as it comes."""
-
     delivery = Delivery.IMMEDIATE
     name: str
 

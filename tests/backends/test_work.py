@@ -22,9 +22,10 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
 from dagkit_operators import Items, Watch
-from tests.backends.cast import chain, chained, in_partitions, state_of
+from tests.backends.cast import chain, in_partitions, state_of
 from tests.backends.places import everywhere
 from tests.engine.cast import Collect, Hurried, lines_through_filter, some_lines
+from tests.engine.cast import chain as drawn
 from tests.engine.items import item_of
 from tests.engine.restriction_cast import CountFn, Follower, ShardReader, TableReader
 from tests.engine.work_cast import (
@@ -53,8 +54,6 @@ class Greet(RowOperator):
 
 
 class Telling(RowOperator):
-    """Says of its outputs whether anybody reads."""
-
     name = InputPort[Named]()
     told = OutputPort[tuple[str, bool]](main=True)
     unread = OutputPort(str)
@@ -89,17 +88,13 @@ def test_work_that_comes_from_workers_is_done_once(make, senders, readers):
 def test_restrictions_of_any_type_are_done_once(make, kind):
     looks: Looks = ((("x", 5), ("y", 2)), (("z", 4),))
 
-    def draw(dag: Dag, conf: object) -> None:
-        chained(dag, {"numbered": 2}, names=Names(looks=looks), twice=Twice(), numbered=kind(), collect=Collect())
-
+    draw = drawn(names=Names(looks=looks), twice=Twice(), numbered=(kind(), 2), collect=Collect())
     assert sorted(told(draw, make)) == numbers_expected(looks, 0, doubled=True)
 
 
 def test_work_makes_work(make):
-    def draw(dag: Dag, conf: object) -> None:
-        first, second = (Numbered(by_now=BY_NOW) for _ in range(2))
-        chained(dag, {"second": 2}, names=Names(looks=LOOKS), first=first, second=second, collect=Collect())
-
+    first, second = Numbered(by_now=BY_NOW), (Numbered(by_now=BY_NOW), 2)
+    draw = drawn(names=Names(looks=LOOKS), first=first, second=second, collect=Collect())
     made = (tuple(numbers_expected(LOOKS, BY_NOW, doubled=False)),)
     assert sorted(told(draw, make)) == numbers_expected(made, BY_NOW, doubled=False)
 
@@ -121,10 +116,7 @@ def test_side_values_are_there_before_the_work_of_their_window(make):
 
 def test_an_output_that_leads_nowhere_is_not_connected(make):
     """Without a receiver for rejected items, an operator must know it, or they would be lost silently."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        chained(dag, names=Names(looks=((("x", 3),),)), telling=Telling(), collect=Collect())
-
+    draw = drawn(names=Names(looks=((("x", 3),),)), telling=Telling(), collect=Collect())
     assert told(draw, make) == [("told", True), ("unread", False)]
 
 
@@ -147,10 +139,8 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make
 
 @pytest.mark.parametrize("watchers", [1, 2])
 def test_each_output_of_what_is_watched_is_sent_once(make, watchers):
-    def draw(dag: Dag, conf: object) -> None:
-        watch = Watch(function=lambda name: [name + letter for letter in "abc"])
-        chained(dag, {"watch": watchers}, names=Items(items=["x", "y", "z"]), watch=watch, collect=Collect())
-
+    watch = Watch(function=lambda name: [name + letter for letter in "abc"])
+    draw = drawn(names=Items(items=["x", "y", "z"]), watch=(watch, watchers), collect=Collect())
     assert sorted(told(draw, make)) == [name + letter for name in "xyz" for letter in "abc"]
 
 
@@ -199,7 +189,6 @@ class Stops(Yields):
 
 
 def read(reader: Operator, *blocks: Block, lasts_millis: float | None = None) -> tuple[Any, Report]:
-    """One window: what was kept of it, and what the reader reports."""
     backend = ReferenceBackend(chain(found=Blocks(), reads=reader, keep=Collect()))
     stage = backend.program.stage_of["reads"]
     work = tuple(item_of(INTO, block, block.path) for block in blocks)

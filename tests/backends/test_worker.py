@@ -33,6 +33,7 @@ from dagkit.ground.native_libraries import PLATFORM_FILE, library_at, own_platfo
 from dagkit_operators.native.compiled import KAFKA_LIBRARY, LIBRARY
 from hatch_build import MISSING, can_compile
 from tests.backends.cast import Collect, Words, chain
+from tests.cases import rows
 from tests.patience import within
 from tests.processes import run_program
 
@@ -90,14 +91,12 @@ def test_what_one_chunk_freed_serves_the_next_one_and_what_a_user_set_for_the_c_
 
 @pytest.fixture
 def unsettled(monkeypatch):
-    """A worker that has run no program yet, and leaves the process as it was."""
     monkeypatch.setattr(worker, "_settled_for", "")
     yield
     gc.unfreeze()
 
 
 def is_looked_at(thing: Any) -> bool:
-    """Whether a collection comes by it."""
     return any(each is thing for each in gc.get_objects())
 
 
@@ -179,7 +178,6 @@ ASK = (
 
 
 def answered(archive: Path) -> str:
-    """What a Python that imports dagkit from an archive says of its C."""
     done = run_program(
         [sys.executable, "-c", ASK], env={**os.environ, "PYTHONPATH": str(archive)}, cwd=archive.parent, seconds=120
     )
@@ -209,13 +207,11 @@ def test_the_c_of_an_archive_is_used(archive):
 
 @pytest.mark.skipif(not can_compile(), reason=MISSING)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ({"dagkit_platform": b"Linux sparc"}, f"the compiled C is for Linux sparc, and this is {own_platform()}"),
-        ({"libbytewise": b"ELF"}, "this version has no compiled C"),
-        ({"libbytewise": None}, "this version has no compiled C"),
-    ],
+@rows(
+    "content, reason",
+    ({"dagkit_platform": b"Linux sparc"}, f"the compiled C is for Linux sparc, and this is {own_platform()}"),
+    ({"libbytewise": b"ELF"}, "this version has no compiled C"),
+    ({"libbytewise": None}, "this version has no compiled C"),
     ids=["another platform", "a damaged library", "none"],
 )
 def test_numpy_is_used_where_the_c_does_not_fit(archive, tmp_path, content, reason):

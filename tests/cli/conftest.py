@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from click.testing import CliRunner
 from dagkit.cli import main
 from tests.cli.samples import DISCONNECTED, WORD_COUNT
 from tests.old_files import aged
-from tests.patience import PATIENT
+from tests.patience import PATIENT, within
 from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
@@ -20,15 +22,12 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command answered."""
-
     code: int
     out: str
     err: str
 
     @property
     def document(self):
-        """The result as the JSON document that it is."""
         return json.loads(self.out)
 
     def fails(self, code, *parts):
@@ -50,8 +49,6 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def write(folder):
-    """Write a file in the folder."""
-
     def write(name, text):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,13 +60,11 @@ def write(folder):
 
 @pytest.fixture
 def word_count(write):
-    """The file of an application that is right."""
     return write("word_count.py", WORD_COUNT).name
 
 
 @pytest.fixture
 def disconnected(write):
-    """The file of an application with an unconnected input."""
     return write("disconnected.py", DISCONNECTED).name
 
 
@@ -111,3 +106,26 @@ def launch(dagkit):
         assert answer.code == 0, answer.err
 
     return launch
+
+
+def on_terminal(command, folder, environment, *, stdout=None):
+    """What a program shows on a terminal, which also gets its results unless `stdout` is another file. It succeeds."""
+    ours, theirs = pty.openpty()
+    program = subprocess.Popen(  # noqa: S603 - a command of a test
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs if stdout is None else stdout,
+        stderr=theirs,
+        env=environment,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 65536):
+            shown += part
+    except OSError:  # Linux reports so that the other end is closed
+        pass
+    os.close(ours)
+    assert program.wait(within(50)) == 0
+    return shown

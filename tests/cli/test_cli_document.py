@@ -47,13 +47,10 @@ def test_the_document_lists_exactly_the_options_that_exist(name):
     assert _spellings(command) - shared == own
 
 
-def test_the_shared_options_are_those_of_every_command_that_takes_an_application():
+def test_the_options_that_commands_share_and_the_commands_of_the_ledger_are_listed():
     shared = set(re.findall(r"^\| `(-[\w-]*)|, `(-[\w-]*)", SHARED, re.MULTILINE))
     spellings = {spelling for pair in shared for spelling in pair if spelling}
     assert _spellings(config) & _spellings(graph) == spellings
-
-
-def test_every_command_of_the_ledger_is_listed():
     assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in _commands()["ledger"].commands)
 
 
@@ -70,13 +67,10 @@ def test_every_command_of_a_group_is_listed_with_its_options(group):
     }
 
 
-def test_every_exit_code_is_listed():
+def test_every_exit_code_and_every_schema_is_listed():
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", SECTIONS["Exit codes"], re.MULTILINE)}
     owned = {each.exit_code for each in exceptions() if issubclass(each, DagkitError)} | {*EXIT_CODES.values()}
     assert told == owned | {0, click.UsageError.exit_code, CHANGED}
-
-
-def test_every_schema_is_listed():
     sources = "".join(
         path.read_text(encoding="utf-8") for path in (ROOT / "dagkit" / "cli").glob("*.py") if path.stem != "ledger"
     )

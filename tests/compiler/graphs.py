@@ -8,20 +8,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
-from dagkit import (
-    Dag,
-    DagContext,
-    DelayOperator,
-    InputOperator,
-    InputPort,
-    Module,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    ProcessingMode,
-    StatelessPartitioner,
-)
+from dagkit import Dag, DelayOperator, InputOperator, InputPort, Module, Operator, OutputPort, StatelessPartitioner
+from dagkit.api.attributes import DagContext, OperatorContext, PortContext, ProcessingMode
 from tests.compiler.cast import Animal, Dog, Parity
 from tests.compiler.laws.of_attributes import law
 
@@ -101,8 +89,6 @@ class Relay(Module):
 
 
 class Kind(NamedTuple):
-    """A sort of operator: how it is made, what it sends (or what flows in), and what its inputs take."""
-
     make: Any
     sends: Any
     inputs: Any
@@ -124,24 +110,18 @@ ROOTS, INNER = ("numbers", "dogs"), ("add", "walk", "carry", "relay")
 
 
 class Placed(NamedTuple):
-    """An operator to be: its name, its kind, and its properties."""
-
     name: str
     kind: str
     properties: Any = ()
 
 
 class Drawn(NamedTuple):
-    """A stream to be: a source, sinks, and how near they run."""
-
     source: Any
     sinks: Any
     locality: Any = None
 
 
 class Set(NamedTuple):
-    """An attribute to be set: on the application, an operator, or a port of one."""
-
     attribute: Any
     value: Any
     operator: Any = None
@@ -150,8 +130,6 @@ class Set(NamedTuple):
 
 
 class Blueprint(NamedTuple):
-    """A graph to be drawn."""
-
     operators: Any
     streams: Any
     settings: Any

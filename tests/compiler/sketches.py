@@ -53,7 +53,6 @@ def sketch(edges, dag=None, **given):
 
 
 def partition(dag, operator, count):
-    """Let an operator run as so many partitions."""
     dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
 
 

@@ -21,14 +21,12 @@ from dagkit_operators import (
     RecordWriter,
     TailFiles,
 )
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.compiler.cast import codes, faults
 from tests.compiler.sketches import in_a_row
 
 
 class Notes(Operator):
-    """Writes files whose names are not known in advance."""
-
     input = InputPort(object)
     files = OutputFiles(lambda notes: notes.folder)
     folder: str
@@ -47,7 +45,6 @@ def matching(*patterns, out=None, **settings):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """A folder to work in, with input and a link that leads to it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "input").mkdir()
     (tmp_path / "link").symlink_to("input")
@@ -88,19 +85,17 @@ def test_output_that_a_scan_ignores_is_not_refused():
     assert codes(scanning(scanner, PartWriter(file_path="input/out"))) == []
 
 
-@pytest.mark.parametrize(
-    ("pattern", "out", "refused"),
-    [
-        ("input", "input", True),
-        ("link", "input/out", True),
-        ("input/*", "input", True),
-        ("input/*", "input/out", False),
-        ("input/**", "input/out", True),
-        ("in*/*", "input", True),
-        ("input/*.log", "input", False),
-        ("input/**/part-*", "input/a/b", True),
-        ("input/**", "input/.out", False),
-    ],
+@rows(
+    "pattern, out, refused",
+    ("input", "input", True),
+    ("link", "input/out", True),
+    ("input/*", "input", True),
+    ("input/*", "input/out", False),
+    ("input/**", "input/out", True),
+    ("in*/*", "input", True),
+    ("input/*.log", "input", False),
+    ("input/**/part-*", "input/a/b", True),
+    ("input/**", "input/.out", False),
 )
 def test_output_that_a_pattern_means_is_refused(pattern, out, refused):
     assert codes(matching("elsewhere", pattern, out=out)) == ["output-read"] * refused
@@ -150,8 +145,6 @@ def test_each_finder_is_asked_once_for_all_that_is_written():
 
 
 class Follower(Operator):
-    """An author's own operator that follows files."""
-
     follows_files = True
     input = InputPort(FileInfo)
 
@@ -190,22 +183,20 @@ def followed(names, grown):
     return [], advice, program_of(compilation).context_of("Match", 0, 1).is_followed
 
 
-@pytest.mark.parametrize(
-    ("names", "grown", "expected"),
-    [
-        ("tail", None, ([], [], True)),
-        ("tail", "skip", ([], [], True)),
-        ("tail", "read", (["file-doubled"], [], False)),
-        ("own", None, ([], [], True)),
-        ("filter tail", None, ([], [], True)),
-        ("filter tail", "read", (["file-doubled"], [], False)),
-        ("map tail", "read", (["file-doubled"], [], False)),
-        ("read", None, ([], [], False)),
-        ("read", "read", ([], [], False)),
-        ("read", "skip", ([], ["guarantee-waived"], False)),
-        ("split", "skip", ([], ["guarantee-waived"], False)),
-        ("tail read", None, ([], ["guarantee-waived"], True)),
-    ],
+@rows(
+    "names, grown, expected",
+    ("tail", None, ([], [], True)),
+    ("tail", "skip", ([], [], True)),
+    ("tail", "read", (["file-doubled"], [], False)),
+    ("own", None, ([], [], True)),
+    ("filter tail", None, ([], [], True)),
+    ("filter tail", "read", (["file-doubled"], [], False)),
+    ("map tail", "read", (["file-doubled"], [], False)),
+    ("read", None, ([], [], False)),
+    ("read", "read", ([], [], False)),
+    ("read", "skip", ([], ["guarantee-waived"], False)),
+    ("split", "skip", ([], ["guarantee-waived"], False)),
+    ("tail read", None, ([], ["guarantee-waived"], True)),
 )
 def test_a_file_that_is_followed_is_sent_once(names, grown, expected):
     assert followed(names, grown) == expected

@@ -10,13 +10,11 @@ from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, RunFailure, Severity
 from dagkit.launching import Machine, launch_compiled
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.compiler.cast import told
 
 
 class Texts(InputOperator):
-    """A root that sends texts, with no method for it."""
-
     out = OutputPort(str)
 
 
@@ -33,8 +31,6 @@ class Misnamed(Texts):
 
 
 class Idle(Texts):
-    """Emits in another method than `emit_tuples`."""
-
     def handle_idle_time(self) -> None: ...
 
 
@@ -75,8 +71,6 @@ class Yielding(RowOperator):
 
 
 class Forked(Yielding):
-    """Yields, and has two outputs, of which none is main."""
-
     one = OutputPort(str)
     two = OutputPort(str)
 
@@ -86,8 +80,6 @@ class Written(Mute):
 
 
 class Sharing(Written):
-    """Two inputs, one plain process."""
-
     more = InputPort(str)
 
 
@@ -105,8 +97,6 @@ class Served(Mute):
 
 
 class Undefined(SplittableOperator[str]):
-    """A reader of texts, which have no positions."""
-
     words = InputPort(str)
 
     def process(self, element: Any, tracker: Any) -> Iterator[Any]:
@@ -114,8 +104,6 @@ class Undefined(SplittableOperator[str]):
 
 
 class Looking(Undefined):
-    """A reader with a second input, which has no method."""
-
     more = InputPort(str)
 
     def initial_restriction(self, element: Any) -> tuple[int, int]:
@@ -143,29 +131,27 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 UNHANDLED, MISMATCHED = "input-unhandled", "handler-mismatched"
 
 
-@pytest.mark.parametrize(
-    ("operator", "code", "severity", "problem", "help_"),
-    [
-        (Mute, UNHANDLED, WARNING, "flows into S.words", "def process(self, item)"),
-        (Misspelt, UNHANDLED, ERROR, "it has no 'process'", "did you mean 'proccess'"),
-        (Misnamed, "method-undefined", ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
-        (OfApex, "method-undefined", ERROR, "nothing calls OfApex.beginWindow", "did you mean 'begin_window'"),
-        (
-            Undefined,
-            "method-undefined",
-            ERROR,
-            "does not define the work on a str",
-            "def initial_restriction(self, element)",
-        ),
-        (HalfServed, UNHANDLED, ERROR, "flows into S.more", "@more.process"),
-        (Renamed, UNHANDLED, ERROR, "it has no '<lambda>'", "@words.process"),
-        (Greedy, MISMATCHED, ERROR, "Greedy.process(self, item, port)", "one item"),
-        (Itemless, MISMATCHED, ERROR, "cannot take an item of S.words", "one item"),
-        (Yielding, MISMATCHED, ERROR, "S has no output", "declare an output"),
-        (Forked, MISMATCHED, ERROR, "one and two are all outputs", "one = OutputPort(…, main"),
-        (Looking, UNHANDLED, ERROR, "flows into S.more", "decorate a method with @more.process"),
-        (Sharing, MISMATCHED, WARNING, "S.words and S.more share", "@words.process"),
-    ],
+@rows(
+    "operator, code, severity, problem, help_",
+    (Mute, UNHANDLED, WARNING, "flows into S.words", "def process(self, item)"),
+    (Misspelt, UNHANDLED, ERROR, "it has no 'process'", "did you mean 'proccess'"),
+    (Misnamed, "method-undefined", ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
+    (OfApex, "method-undefined", ERROR, "nothing calls OfApex.beginWindow", "did you mean 'begin_window'"),
+    (
+        Undefined,
+        "method-undefined",
+        ERROR,
+        "does not define the work on a str",
+        "def initial_restriction(self, element)",
+    ),
+    (HalfServed, UNHANDLED, ERROR, "flows into S.more", "@more.process"),
+    (Renamed, UNHANDLED, ERROR, "it has no '<lambda>'", "@words.process"),
+    (Greedy, MISMATCHED, ERROR, "Greedy.process(self, item, port)", "one item"),
+    (Itemless, MISMATCHED, ERROR, "cannot take an item of S.words", "one item"),
+    (Yielding, MISMATCHED, ERROR, "S has no output", "declare an output"),
+    (Forked, MISMATCHED, ERROR, "one and two are all outputs", "one = OutputPort(…, main"),
+    (Looking, UNHANDLED, ERROR, "flows into S.more", "decorate a method with @more.process"),
+    (Sharing, MISMATCHED, WARNING, "S.words and S.more share", "@words.process"),
 )
 def test_an_operator_that_cannot_work_is_reported(operator, code, severity, problem, help_):
     (fault,) = _told(operator())
@@ -197,8 +183,6 @@ def test_what_is_not_written_yet_can_be_planned_and_is_refused_before_it_runs(so
 
 
 class Returning(RowOperator):
-    """Returns what it should yield."""
-
     words = InputPort(str)
     out = OutputPort(str)
     made: Any = "ABC"

@@ -57,8 +57,6 @@ def test_attributes_that_mean_nothing_here_are_accepted_and_reported():
 
 
 class Meet(Operator):
-    """Brings together items of a few windows."""
-
     left = InputPort(int)
     right = InputPort(int)
     windows: int | None = 1

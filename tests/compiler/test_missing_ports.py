@@ -2,17 +2,8 @@
 
 import pytest
 
-from dagkit import (
-    AffinityRule,
-    AffinityRulesSet,
-    AffinityType,
-    Config,
-    Dag,
-    DagContext,
-    Locality,
-    OperatorContext,
-    PortContext,
-)
+from dagkit import AffinityRule, AffinityRulesSet, AffinityType, Dag, DagContext, Locality, OperatorContext, PortContext
+from dagkit.api.configuration import Config
 from dagkit.compiler import compile_application, compile_until
 from tests.compiler.cast import Checked, Delay, Keep, Needy, Source, Step, codes, problems, told
 from tests.compiler.sketches import marked, module
@@ -134,7 +125,6 @@ def test_what_is_missing_and_what_comes_after_it_is_reported_and_nothing_else(dr
 
 
 def inward(self, dag):
-    """Exposes a port that the operator inside does not have."""
     needy = dag.add_operator("needy", Needy())
     dag.expose(self.input, needy.inputt)  # port-unknown
     dag.expose(self.output, needy.output)
@@ -142,7 +132,6 @@ def inward(self, dag):
 
 
 def outward(self, dag):
-    """Exposes a port that it does not have itself."""
     needy = dag.add_operator("needy", Needy())
     dag.expose(self.inputt, needy.input)  # port-unknown
     dag.expose(self.output, needy.output)
@@ -230,8 +219,6 @@ def test_a_drawing_that_does_not_begin_as_it_did_is_not_believed(named):
 
 
 class Failing(Source):
-    """Has what was asked for, and it fails."""
-
     @property
     def outlet(self):
         raise AttributeError("not yet")

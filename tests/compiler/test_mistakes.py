@@ -15,7 +15,7 @@ from dagkit.compiler.draw import where_of
 from dagkit.conf.declared.declarative import declared_application
 from dagkit.errors import CODES, ApplicationFaults, Severity
 from dagkit_operators import PartWriter
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.compiler.cast import Checked, Count, Keep, Lines, Needy, Settled, Source, Step, faults, told
 from tests.compiler.sketches import marked, module, sketch
 
@@ -73,11 +73,6 @@ def _unfed(dag):
     return [fault.help for fault in faults(dag) if fault.code == "input-unconnected"]
 
 
-def test_no_loop_is_suggested():
-    (help_,) = _unfed(sketch("needy>next", needy=Needy))
-    assert help_.startswith("connect an output of int to it")
-
-
 class Sifting(Operator):
     input = InputPort(int)
     output = OutputPort(int)
@@ -86,7 +81,9 @@ class Sifting(Operator):
     def process(self, item: int) -> None: ...
 
 
-def test_unused_outputs_that_fit_are_suggested_the_nearest_first():
+def test_unused_outputs_that_fit_are_suggested_the_nearest_first_and_no_loop_is():
+    (help_,) = _unfed(sketch("needy>next", needy=Needy))
+    assert help_.startswith("connect an output of int to it")
     dag = sketch("s>first first>second second>kept", first=Sifting, second=Sifting, kept=Keep[Any]())
     dag.add_operator("refused", PartWriter(file_path="refused"))
     assert _unfed(dag) == ["connect kept.output or second.rejected or first.rejected to it"]
@@ -94,7 +91,6 @@ def test_unused_outputs_that_fit_are_suggested_the_nearest_first():
 
 @module("input", "output")
 def half(self, dag):
-    """Contains an operator with a stream into it, and one without."""
     step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
     dag.expose(self.input, step.one)
     dag.expose(self.output, keep.output)
@@ -102,7 +98,6 @@ def half(self, dag):
 
 @module("input", "output")
 def other_half(self, dag):
-    """Holds the same, on lines of its own."""
     step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
     dag.expose(self.input, step.one)
     dag.expose(self.output, keep.output)
@@ -154,8 +149,6 @@ def test_a_mistake_in_a_call_is_reported_with_what_was_meant(mistake, problem, m
 
 
 class Mute(Exception):
-    """An exception that fails to say anything."""
-
     def __str__(self):
         raise RuntimeError
 
@@ -185,15 +178,13 @@ def holds_a_broken_module(dag, conf):
     dag.add_module("broken", leaving())
 
 
-@pytest.mark.parametrize(
-    ("populate", "problem"),
-    [
-        (leaves, "raised SystemExit: enough"),
-        (fails_mutely, "raised Mute"),
-        (yields, "is a generator"),
-        (waits, "is a coroutine"),
-        (holds_a_broken_module, "populate_dag of leaving raised SystemExit: 3"),
-    ],
+@rows(
+    "populate, problem",
+    (leaves, "raised SystemExit: enough"),
+    (fails_mutely, "raised Mute"),
+    (yields, "is a generator"),
+    (waits, "is a coroutine"),
+    (holds_a_broken_module, "populate_dag of leaving raised SystemExit: 3"),
 )
 def test_what_keeps_it_is_reported(populate, problem):
     (fault,) = faults(populate)

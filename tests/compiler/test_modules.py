@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from pydantic import Field, PositiveInt
 
 from dagkit import Config, Dag, DagContext, Module, OperatorContext, OutputPort, PortContext, ProcessingMode
@@ -11,7 +10,7 @@ from dagkit.compiler import compile_application, compile_until
 from dagkit.compiler.alike import merge_alike
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph import Graph, Node
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.compiler.cast import Checked, Deal, Needy, Source, Split, Step, codes, compiled, faults, problems
 from tests.compiler.sketches import module, partition, sketch
 
@@ -28,7 +27,6 @@ twice = module("input", "output")(two_steps)
 
 @module("input", "output")
 def outer(self, dag):
-    """A module in a module, and a step after it."""
     inner, last = dag.add_module("Inner", twice()), dag.add_operator("last", Step())
     dag.add_stream("on", inner.output, last.one)
     dag.expose(self.input, inner.input)
@@ -43,7 +41,6 @@ def fork(self, dag):
 
 @module("input", "output")
 def shut(self, dag):
-    """Nothing stands behind its input."""
     dag.expose(self.output, dag.add_operator("source", Source()).out)
 
 
@@ -54,7 +51,6 @@ def endless(self, dag):
 
 @module("input")
 def forgetful(self, dag):
-    """Exposes a port of an operator it never added."""
     dag.add_operator("source", Source())
     dag.expose(self.input, Step().one)
 
@@ -89,8 +85,6 @@ def patient(self, dag):
 
 
 class Feeder(Module):
-    """A source with a configured number of steps."""
-
     output = OutputPort(int)
     steps: PositiveInt = 1
 
@@ -174,14 +168,6 @@ def test_modules_nest_and_so_do_names_and_one_port_may_lead_to_several_inside():
     assert [node.name for node in steps["expanded"].nodes] == ["source", "M$first", "M$second", "sink"]
 
 
-def test_two_modules_of_one_class_stand_side_by_side():
-    dag = Dag()
-    sink = dag.add_operator("sink", Step())
-    dag.add_stream("a", dag.add_module("A", Feeder()).output, sink.one)
-    dag.add_stream("b", dag.add_module("B", Feeder(steps=2)).output, sink.two)
-    assert _names(dag) == ["A$source", "A$step 0", "B$source", "B$step 0", "B$step 1", "sink"]
-
-
 def _timeouts(dag):
     return {o.name: o.attributes.get("TIMEOUT_WINDOW_COUNT") for o in compiled(dag).plan.operators}
 
@@ -209,18 +195,16 @@ def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_de
     assert {o.name: o.count for o in plan.operators} == {"source": 1, **inside, "sink": 1}
 
 
-@pytest.mark.parametrize(
-    ("held", "expected"),
-    [
-        (forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
-        (broken(), ["populate-failed: populate_dag of broken raised RuntimeError: half way"]),
-        (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
-        (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
-        (endless(), ["populate-failed: module M never ends: endless contains itself"]),
-        (stranger(), ["operator-unknown: module M exposes two_steps.input, which is not", "root-not", "port-un"]),
-        (shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
-        (hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
-    ],
+@rows(
+    "held, expected",
+    (forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
+    (broken(), ["populate-failed: populate_dag of broken raised RuntimeError: half way"]),
+    (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
+    (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
+    (endless(), ["populate-failed: module M never ends: endless contains itself"]),
+    (stranger(), ["operator-unknown: module M exposes two_steps.input, which is not", "root-not", "port-un"]),
+    (shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
+    (hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_wrong_with_a_module_is_reported(held, expected):
@@ -239,7 +223,12 @@ def test_a_name_that_a_module_makes_may_be_taken():
     assert codes(dag) == ["operator-duplicated", "stream-duplicated"]
 
 
-def test_a_module_meets_the_configuration_of_the_launch():
+def test_two_modules_of_one_class_stand_side_by_side_and_each_meets_the_configuration():
+    dag = Dag()
+    sink = dag.add_operator("sink", Step())
+    dag.add_stream("a", dag.add_module("A", Feeder()).output, sink.one)
+    dag.add_stream("b", dag.add_module("B", Feeder(steps=2)).output, sink.two)
+    assert _names(dag) == ["A$source", "A$step 0", "B$source", "B$step 0", "B$step 1", "sink"]
     plan = compile_application(lambda dag, conf: dag.add_module("M", Asks()), Config.of({"name": "asked"})).plan
     assert [operator.name for operator in plan.operators] == ["M$asked"]
 
@@ -251,21 +240,17 @@ def test_a_module_may_hold_others_of_its_kind_as_long_as_it_comes_to_an_end(left
 
 @module("output")
 def leading_out(self, dag):
-    """Contains an operator without a stream into it."""
     dag.expose(self.output, dag.add_operator("needy", Needy()).output)
 
 
 @module()
 def nest(self, dag):
-    """Holds two of them, under names of their own."""
     for name in ("left", "right"):
         step = dag.add_operator(f"after {name}", Step())
         dag.add_stream(f"on {name}", dag.add_module(name, leading_out()).output, step.one)
 
 
 class Counting(Module):
-    """Holds one whose property is the module's own."""
-
     count: int = Field(default=2)
 
     def populate_dag(self, dag, conf):
@@ -274,7 +259,6 @@ class Counting(Module):
 
 @module("input")
 def splitting(self, dag):
-    """Takes lines."""
     dag.expose(self.input, dag.add_operator("split", Split()).lines)
 
 
@@ -293,14 +277,12 @@ def losing(self, dag):
 
 @module()
 def overbearing(self, dag):
-    """Sets what belongs to the application."""
     dag.add_operator("source", Source())
     dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 2)
 
 
 @module()
 def dealt(self, dag):
-    """Has no partitions."""
     step = sketch("s>step", dag).operator("step")
     dag.set_operator_attribute(step, OperatorContext.PARTITIONER, Deal(0))
 

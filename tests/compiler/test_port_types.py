@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort
 from dagkit_operators import FileSplitterInput, FlatMap, Items, LineReader, Map, Record, SumByKey
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.compiler.cast import (
     Animal,
     Cat,
@@ -31,8 +31,6 @@ Pet = TypeVar("Pet", bound=Animal)
 
 
 def _joined(sent, read):
-    """One operator that sends the one type into another that reads the other."""
-
     class Sender(InputOperator):
         out = OutputPort(sent)
 
@@ -42,14 +40,12 @@ def _joined(sent, read):
     return sketch("sender>reader", sender=Sender, reader=Reader)
 
 
-@pytest.mark.parametrize(
-    ("sent", "read", "told"),
-    [
-        (Dog, Dog | None, None),
-        (Animal, Dog, "(Animal) to reader.input (Dog)"),
-        (int | str, int, "(int | str) to reader.input (int)"),
-        (list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
-    ],
+@rows(
+    "sent, read, told",
+    (Dog, Dog | None, None),
+    (Animal, Dog, "(Animal) to reader.input (Dog)"),
+    (int | str, int, "(int | str) to reader.input (int)"),
+    (list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
 )
 def test_what_does_not_fit_is_reported_in_the_authors_types(sent, read, told):
     found = [(fault.code, fault.problem) for fault in faults(_joined(sent, read))]
@@ -126,7 +122,7 @@ def test_the_plan_says_what_flows():
     assert [(port.name, port.payload) for port in plan.by_name["keep"].ports] == [("input", "Line"), ("output", "Line")]
 
 
-def test_what_comes_round_a_delay_must_fit_what_is_read():
+def test_everything_that_does_not_fit_is_reported_also_what_comes_round_a_delay():
     class Step(Operator):
         first = InputPort(Dog)
         again = InputPort(Cat)
@@ -134,15 +130,10 @@ def test_what_comes_round_a_delay_must_fit_what_is_read():
 
     dag = sketch("pets>step step>delay delay>step", pets=Pets, step=Step, delay=DelayOperator)
     assert problems(dag) == ["stream 'delay' joins delay.output (Dog) to step.again (Cat)"]
-
-
-def test_everything_that_does_not_fit_is_reported():
     assert codes(sketch("lines>a lines>b", lines=Lines, a=Count, b=Count)) == ["port-type-mismatch"] * 2
 
 
 class Pairing:
-    """A callable object."""
-
     def __call__(self, word: str) -> tuple[str, int]:
         return word, 1
 
@@ -170,23 +161,21 @@ def of_a_type_that_is_not_there(line: str) -> "Absent":  # noqa: F821
     return line
 
 
-@pytest.mark.parametrize(
-    ("function", "refused"),
-    [
-        (Map(pair), False),
-        (Map(partial(pair, count=2)), False),
-        (Map(Pairing()), False),
-        (Map(Pairing().method), False),
-        (Map(length), True),
-        (Map(int), True),
-        (Map(lambda word: (word, 1)), False),
-        (Map(len), False),
-        (Map(of_a_type_that_is_not_there), False),
-        (Map[str, tuple[str, int]](length), False),
-        (FlatMap(pairs), False),
-        (FlatMap(words), True),
-        (FlatMap(length), False),
-    ],
+@rows(
+    "function, refused",
+    (Map(pair), False),
+    (Map(partial(pair, count=2)), False),
+    (Map(Pairing()), False),
+    (Map(Pairing().method), False),
+    (Map(length), True),
+    (Map(int), True),
+    (Map(lambda word: (word, 1)), False),
+    (Map(len), False),
+    (Map(of_a_type_that_is_not_there), False),
+    (Map[str, tuple[str, int]](length), False),
+    (FlatMap(pairs), False),
+    (FlatMap(words), True),
+    (FlatMap(length), False),
 )
 def test_what_sends_no_pairs_is_refused_if_its_function_says_so_and_its_author_nothing_else(function, refused):
     assert codes(in_a_row(Items[str](items=["a b"]), function, SumByKey())) == ["port-type-mismatch"] * refused

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from dagkit import DagContext, InputPort, OperatorContext, OutputPort, PortContext, SplittableOperator
 from dagkit.plan.model import CutKind, Place, Routing
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.compiler.cast import Deal, Parity, Step, Summed, compiled
 from tests.compiler.sketches import sketch
 
@@ -97,15 +95,12 @@ def test_two_stages_may_bear_names_that_look_alike():
     assert len({stage.name for stage in plan.stages}) == 3
 
 
-def test_a_sliding_window_ends_its_stage():
+def test_a_sliding_window_ends_its_stage_and_what_does_not_route_does_not_cut():
     dag = sketch("s>a a>b")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.APPLICATION_WINDOW_COUNT, 4)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.SLIDE_BY_WINDOW_COUNT, 2)
     (cut,) = [cut for cut in compiled(dag).plan.cuts if cut.source.operator == "a"]
     assert cut.kind is CutKind.UNIFIER
-
-
-def test_what_does_not_route_does_not_cut():
     dag = sketch("s>a a>b")
     dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 100)
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
@@ -125,8 +120,6 @@ def test_a_long_stage_is_called_by_its_ends(length, name):
 
 
 class Pieces(SplittableOperator[int]):
-    """Work that can be split, with a side value."""
-
     kind = "cast.pieces/1"
     work = InputPort[Any](main=True)
     side = InputPort[Any](optional=True)
@@ -142,14 +135,12 @@ class Pieces(SplittableOperator[int]):
 SHARED = "p is splittable: its work is distributed over its 2 partitions"
 
 
-@pytest.mark.parametrize(
-    ("senders", "receivers", "routing", "kind", "reason"),
-    [
-        (1, 1, Routing.STRAIGHT, CutKind.WORK, "p is splittable: work that a window leaves comes back to it"),
-        (3, 1, Routing.GATHERED, CutKind.COUNTS, "3 partitions of a send to one of p"),
-        (1, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
-        (3, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
-    ],
+@rows(
+    "senders, receivers, routing, kind, reason",
+    (1, 1, Routing.STRAIGHT, CutKind.WORK, "p is splittable: work that a window leaves comes back to it"),
+    (3, 1, Routing.GATHERED, CutKind.COUNTS, "3 partitions of a send to one of p"),
+    (1, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+    (3, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
 )
 def test_work_begins_a_stage_and_is_shared_and_side_values_reach_every_partition(
     senders, receivers, routing, kind, reason

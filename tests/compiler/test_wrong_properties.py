@@ -11,6 +11,7 @@ from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Where
 from dagkit.plan import write_plan
 from dagkit_operators import DirectoryScanner, FileSplitterInput
+from tests.cases import rows
 from tests.compiler.cast import faults, problems
 
 
@@ -30,8 +31,6 @@ class Range(InputOperator):
 
 
 class Looking(InputOperator):
-    """Must be given where to look."""
-
     scanner: DirectoryScanner
 
 
@@ -71,7 +70,7 @@ def _with_files(dag, conf):
     dag.add_operator("split", FileSplitterInput(files=["in"]))
 
 
-def test_a_part_that_is_set_as_a_property_is_answered_by_its_place():
+def test_a_part_that_is_set_as_a_property_is_answered_by_its_place_if_it_can_have_the_value():
     helps = {fault.code: fault.help for fault in faults(_with_files)}
     assert helps["property-unknown"] == "did you mean 'scanner.files'? In code: scanner=DirectoryScanner(files=…)"
     assert helps["property-invalid"].startswith("set scanner, a DirectoryScanner, where split is made")
@@ -79,8 +78,6 @@ def test_a_part_that_is_set_as_a_property_is_answered_by_its_place():
     assert "has no property 'files'" in by_key.problem
     assert "did you mean 'scanner.files'?" in by_key.help
 
-
-def test_a_part_of_that_name_that_refuses_the_value_is_not_meant():
     def draw(dag, conf):
         dag.add_operator("split", FileSplitterInput(directories=["in"]))
 
@@ -148,13 +145,11 @@ def test_a_secret_that_is_refused_is_not_shown():
     assert "hunter2" not in str(fault)
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("postgresql://me:hunter2@host/db", "postgresql://**********@host/db"),
-        ("https://host/path?sig=hunter2&se=1", "https://host/path?**********"),
-        *((plain, plain) for plain in ("https://host/path@2/file", "what?")),
-    ],
+@rows(
+    "url, shown",
+    ("postgresql://me:hunter2@host/db", "postgresql://**********@host/db"),
+    ("https://host/path?sig=hunter2&se=1", "https://host/path?**********"),
+    *((plain, plain) for plain in ("https://host/path@2/file", "what?")),
 )
 def test_a_url_that_is_refused_is_shown_without_its_user_and_its_query(url, shown):
     told = problems(lambda dag, conf: dag.add_operator("mail", Refusing(url=url)))

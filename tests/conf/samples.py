@@ -78,8 +78,6 @@ class Codec(StreamCodec[Any]):
 
 
 class Point:
-    """A class that only a converter can read."""
-
     def __init__(self, x: int, y: int) -> None:
         self.x, self.y = x, y
 
@@ -137,15 +135,11 @@ class Reader(Operator):
 
 
 class Stubborn(Operator):
-    """Cannot be made without an argument, as no declaration gives one."""
-
     def __init__(self, argument: str, /) -> None:
         super().__init__()
 
 
 class Inner(Module):
-    """A module with an operator inside."""
-
     depth: int = 1
     lines = InputPort[str]()
 
@@ -154,8 +148,6 @@ class Inner(Module):
 
 
 class Pipeline(StreamingApplication):
-    """An application with properties, as testAppLevelProperties has it."""
-
     testprop1: int = 0
     testprop2: int = 0
     testprop3: int = 0

@@ -15,6 +15,7 @@ from dagkit.conf.values.attribute_values import KINDS, attribute_value
 from dagkit.conf.values.classes import ClassNotFound, ForeignCode, find_class, find_function
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_making import CodeRefused, Unfit
+from tests.cases import rows
 
 HERE = __name__
 Foreign = Popen
@@ -22,8 +23,6 @@ Foreign = Popen
 
 
 class Made(StatsListener):
-    """Says when one is made."""
-
     count: ClassVar[int] = 0
 
     def __init__(self, argument: str = "") -> None:
@@ -41,8 +40,6 @@ class Runs(Protocol):
 
 
 class Longer:
-    """A function with properties."""
-
     def __init__(self) -> None:
         self.than = 0
 
@@ -135,7 +132,10 @@ def test_a_name_leads_nowhere_below_what_python_keeps_to_itself(name):
 
 def test_functions_of_the_author_are_found():
     assert find_function(f"{HERE}:converted") is converted
+    assert find_function(f"{HERE}.converted") is converted
     assert find_function("builtins:str.isdigit") is str.isdigit
+    with pytest.raises(ClassNotFound, match="is not callable; it is"):
+        find_function(f"{HERE}:Holder.model_config")
     longer = converted("keep", f"{HERE}:Longer::than=3")
     assert (longer("abc"), longer("abcd")) == (False, True)
     assert converted("named", f"{HERE}:converted") is converted
@@ -185,30 +185,16 @@ def test_an_installed_application_is_its_own_author(tmp_path, monkeypatch):
     assert find_function(f"{HERE}:converted", home="tests.conf.elsewhere") is converted
 
 
-PLAIN = ["datetime.date", "decimal:Decimal", "uuid.UUID", "builtins:int", "str", "java.util.Map"]
+CONVERTED = {"$function": f"{HERE}:converted"}
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_classes_of_plain_values_are_found(name):
-    assert isinstance(attribute_value(PortContext.TUPLE_CLASS, name), type)
-
-
-@pytest.mark.parametrize(
-    ("field", "raw"),
-    [
-        ("keep", "os:system"),
-        ("keep", f"{HERE}:converted"),
-        ("keep", f"{HERE}:Longer::than=3"),
-        ("keep", {"$function": f"{HERE}:converted"}),
-        ("many", f'["{HERE}:converted"]'),
-        ("many", [{"$function": f"{HERE}:converted"}]),
-        ("named", f"{HERE}:converted"),
-        ("payload", "str"),
-        ("payload", {"$class": "str"}),
-        ("listener", f"{HERE}:Made"),
-        ("made", f"{HERE}:Made:argument"),
-        ("made", {"class": f"{HERE}.Made"}),
-    ],
+@rows(
+    "field, raw",
+    *(("keep", raw) for raw in ("os:system", f"{HERE}:converted", f"{HERE}:Longer::than=3", CONVERTED)),
+    *(("many", raw) for raw in (f'["{HERE}:converted"]', [CONVERTED])),
+    *(("payload", raw) for raw in ("str", {"$class": "str"})),
+    *(("made", raw) for raw in (f"{HERE}:Made:argument", {"class": f"{HERE}.Made"})),
+    *(("named", f"{HERE}:converted"), ("listener", f"{HERE}:Made")),
 )
 def test_a_request_names_no_code(field, raw):
     before = Made.count

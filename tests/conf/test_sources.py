@@ -12,7 +12,7 @@ from dagkit.conf.grammar.property_keys import parse_key
 from dagkit.conf.sources.references import References, Unresolved, is_secret_name, shown_instead, without_secret
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.errors import Severity
-from tests.cases import cases
+from tests.cases import cases, rows
 
 
 @pytest.fixture
@@ -102,14 +102,12 @@ def test_files_that_were_not_named_may_be_absent_and_others_may_not(place):
     assert told(faults) == missing
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "as_"),
-    [
-        pytest.param("dt.attr.X", "dt.attr.X", "", id="the very key"),
-        pytest.param("dt.attr.X", "apex.attr.X", ", as dt.attr.X", id="another prefix"),
-        ("dt.operator.f.blockSize", "dt.operator.f.prop.block_size", ", as dt.operator.f.blockSize"),
-        pytest.param("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X", id="the root is application.*"),
-    ],
+@rows(
+    "first, second, as_",
+    pytest.param("dt.attr.X", "dt.attr.X", "", id="the very key"),
+    pytest.param("dt.attr.X", "apex.attr.X", ", as dt.attr.X", id="another prefix"),
+    ("dt.operator.f.blockSize", "dt.operator.f.prop.block_size", ", as dt.operator.f.blockSize"),
+    pytest.param("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X", id="the root is application.*"),
 )
 def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     place.write("a.properties", f"{first}=1\n{second}=2")
@@ -119,14 +117,11 @@ def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     assert faults[0].severity is Severity.ERROR
 
 
-def test_the_same_value_twice_is_only_a_warning_and_on_the_command_line_the_later_is_meant(place):
+def test_a_key_twice_in_two_files_of_one_place_is_a_fault_and_the_same_value_or_one_of_the_command_line_is_not(place):
     place.write("a.properties", "dt.x=1\ndt.x=1")
     for given in ({"files": ["a.properties"]}, {"definitions": [("dt.x", "2"), ("dt.x", "1")]}):
         conf, faults = place.load(**given)
         assert (conf["dt.x"], [(f.code, f.severity) for f in faults]) == ("1", [("key-duplicated", Severity.WARNING)])
-
-
-def test_two_files_of_one_place_are_one_place(place):
     place.write("app/properties.xml", xml(prop("dt.x", "1")))
     place.write("app/properties.toml", "dt.x = 2")
     problem = "dt.x is set twice; the first is at app/properties.xml:2"
@@ -136,12 +131,10 @@ def test_two_files_of_one_place_are_one_place(place):
 OWN = "home/.dagkit/site.properties"
 
 
-@pytest.mark.parametrize(
-    ("other", "given", "severity"),
-    [
-        ("mine.properties", {"files": ["mine.properties"]}, Severity.ERROR),
-        pytest.param(OWN, {"home": Path("home")}, Severity.WARNING, id="the user's own file"),
-    ],
+@rows(
+    "other, given, severity",
+    ("mine.properties", {"files": ["mine.properties"]}, Severity.ERROR),
+    pytest.param(OWN, {"home": Path("home")}, Severity.WARNING, id="the user's own file"),
 )
 def test_what_is_final_is_not_overridden_and_both_places_are_named(place, other, given, severity):
     place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
@@ -159,17 +152,15 @@ def test_a_variable_cannot_get_round_what_is_final(place):
     assert [str(fault.where) for fault in faults] == ["the environment"]
 
 
-@pytest.mark.parametrize(
-    ("final", "given"),
-    [
-        ("w.server.host", "w.server.HOST"),
-        ("w.server.host", "w.prop.Server.host"),
-        ("w.server.host", "w.server"),
-        ("w.server", "w.server.host"),
-        ("w.a.b", "w.a(b)"),
-        ("w.a[0]", "w.a.00"),
-        ("w.attr.MEMORY_MB", "w.attr.OperatorContext.MEMORY_MB"),
-    ],
+@rows(
+    "final, given",
+    ("w.server.host", "w.server.HOST"),
+    ("w.server.host", "w.prop.Server.host"),
+    ("w.server.host", "w.server"),
+    ("w.server", "w.server.host"),
+    ("w.a.b", "w.a(b)"),
+    ("w.a[0]", "w.a.00"),
+    ("w.attr.MEMORY_MB", "w.attr.OperatorContext.MEMORY_MB"),
 )
 def test_no_other_spelling_and_no_whole_or_part_gets_round_what_is_final(place, final, given):
     place.write("a.xml", xml(prop(f"dt.operator.{final}", "1", final=True)))
@@ -178,16 +169,13 @@ def test_no_other_spelling_and_no_whole_or_part_gets_round_what_is_final(place, 
     assert list(config) == [f"dt.operator.{final}"]
 
 
-def test_final_names_are_not_confused_with_names_that_fold_alike(place):
+def test_names_that_fold_alike_are_not_confused_where_a_key_is_final_or_required(place):
     keys = ["dt.operator.a-b.x", "dt.operator.a_b.x"]
     place.write("a.xml", xml(*(prop(key, "1", final=True) for key in keys)))
     _, faults = place.load(files=["a.xml"], definitions=[(key, "2") for key in keys])
     assert [f.code for f in faults] == ["key-final", "key-final"]
     place.write("a.xml", xml(prop(keys[0], "1", final=True)))
     assert place.load(files=["a.xml"], definitions=[(keys[1], "2")])[1] == []
-
-
-def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(place):
     place.write("a.xml", xml(prop("dt.operator.a-b.x")))
     _, faults = place.load(files=["a.xml"], definitions=[("dt.operator.a_b.x", "2")])
     assert [f.code for f in faults] == ["key-required"]
@@ -195,13 +183,11 @@ def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(p
     assert not faults
 
 
-@pytest.mark.parametrize(
-    ("given", "is_missing"),
-    [
-        pytest.param({}, True, id="nowhere"),
-        ({"definitions": [("apex.operator.Block-reader.block_size", "1")]}, False),
-        ({"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}}, False),
-    ],
+@rows(
+    "given, is_missing",
+    pytest.param({}, True, id="nowhere"),
+    ({"definitions": [("apex.operator.Block-reader.block_size", "1")]}, False),
+    ({"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}}, False),
 )
 def test_a_property_without_a_value_must_be_given_in_any_source(place, given, is_missing):
     key = "dt.operator.Block-reader.prop.blockSize"
@@ -228,12 +214,9 @@ def test_a_reference_reads_the_strongest_value_and_is_reported_with_its_line_wit
     assert faults[0].help == "did you mean 'where'?"
 
 
-def test_a_key_that_a_reference_names_counts_as_asked_for_and_may_have_another_prefix(place):
+def test_a_key_that_a_reference_names_counts_as_asked_for_also_if_the_value_is_overridden_and_not_resolved(place):
     conf, _ = place.load(definitions=[("dt.x", "${where}${apex.y}"), ("where", "1"), ("dt.y", "2"), ("other", "3")])
     assert (conf["dt.x"], conf.asked & {"where", "other"}) == ("12", {"where"})
-
-
-def test_a_value_that_is_overridden_is_not_resolved_and_its_references_count_as_asked_for(place):
     place.write("a.properties", "dt.x=${where}${env:NOT_HERE}\nwhere=1")
     conf, faults = place.load(files=["a.properties"], definitions=[("dt.x", "2")])
     assert ("where" in conf.asked, faults) == (True, [])
@@ -286,23 +269,21 @@ def test_references(text, resolved):
     assert resolve(text, values) == (resolved, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        pytest.param("${xyy}", r"\$\{xyy\} has no value", id="a name that is not there"),
-        pytest.param("${}", r"\$\{\} has no value", id="no name"),
-        pytest.param("${a}", "the references form a circle: a -> b -> a", id="a circle"),
-        pytest.param("${self}", "the references form a circle: self -> self", id="a circle of one"),
-        pytest.param("{% 1 + 1 %}", "it contains a script in {% %}, and dagkit does not run scripts", id="a script"),
-        ("${env:NOT_THERE}", "the environment has no variable 'NOT_THERE'"),
-        ("${file:/not/there}", "the file '/not/there' cannot be read: No such file or directory"),
-        pytest.param("${bomb}", "its references resolve to", id="references that unfold without end"),
-        ("${${x}}", "the reference that begins at character 1 contains another reference, or a brace"),
-        ("a ${xyz", "the reference that begins at character 3 is not closed"),
-        ("${xyz} ${", "the reference that begins at character 8 is not closed"),
-        pytest.param("${env:}", r"\$\{env:\} names no variable", id="no variable"),
-        pytest.param("${chain2999}", "the chain of references is longer than 100", id="a long chain"),
-    ],
+@rows(
+    "text, problem",
+    pytest.param("${xyy}", r"\$\{xyy\} has no value", id="a name that is not there"),
+    pytest.param("${}", r"\$\{\} has no value", id="no name"),
+    pytest.param("${a}", "the references form a circle: a -> b -> a", id="a circle"),
+    pytest.param("${self}", "the references form a circle: self -> self", id="a circle of one"),
+    pytest.param("{% 1 + 1 %}", "it contains a script in {% %}, and dagkit does not run scripts", id="a script"),
+    ("${env:NOT_THERE}", "the environment has no variable 'NOT_THERE'"),
+    ("${file:/not/there}", "the file '/not/there' cannot be read: No such file or directory"),
+    pytest.param("${bomb}", "its references resolve to", id="references that unfold without end"),
+    ("${${x}}", "the reference that begins at character 1 contains another reference, or a brace"),
+    ("a ${xyz", "the reference that begins at character 3 is not closed"),
+    ("${xyz} ${", "the reference that begins at character 8 is not closed"),
+    pytest.param("${env:}", r"\$\{env:\} names no variable", id="no variable"),
+    pytest.param("${chain2999}", "the chain of references is longer than 100", id="a long chain"),
 )
 def test_what_cannot_be_resolved(text, problem):
     layers = {f"b{n}": f"${{b{n - 1}}}" * 10 for n in range(1, 9)}
@@ -359,15 +340,13 @@ def test_secrets_are_known_by_name(name):
 HIDDEN = "the reason is not shown, since it would reveal the secret"
 
 
-@pytest.mark.parametrize(
-    ("text", "raw", "shown", "told"),
-    [
-        pytest.param("'hunter2' is no number", "hunter2", "${env:PW}", "'${env:PW}' is no number", id="a secret"),
-        ("no class hunter.Two here", "hunter.Two:q", "${env:PW}:q", "no class ${env:PW} here"),
-        pytest.param("no class Two here", "hunter.Two:q", "${env:PW}:q", HIDDEN, id="a piece of a part"),
-        pytest.param("no class Two here", "hunter.Two", MASK, HIDDEN, id="a piece of the whole"),
-        ("'q' is no x=y", "hunter.Two:q", "${env:PW}:q", "'q' is no x=y"),
-    ],
+@rows(
+    "text, raw, shown, told",
+    pytest.param("'hunter2' is no number", "hunter2", "${env:PW}", "'${env:PW}' is no number", id="a secret"),
+    ("no class hunter.Two here", "hunter.Two:q", "${env:PW}:q", "no class ${env:PW} here"),
+    pytest.param("no class Two here", "hunter.Two:q", "${env:PW}:q", HIDDEN, id="a piece of a part"),
+    pytest.param("no class Two here", "hunter.Two", MASK, HIDDEN, id="a piece of the whole"),
+    ("'q' is no x=y", "hunter.Two:q", "${env:PW}:q", "'q' is no x=y"),
 )
 def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, told):
     assert without_secret(text, raw, shown) == told

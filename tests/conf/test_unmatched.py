@@ -8,7 +8,7 @@ from dagkit.api.configuration import Config, Source
 from dagkit.conf.apply.settings import Settings
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.errors import Severity
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.conf.samples import Feed, Inner, Pipeline, Reader, config, entries
 
 
@@ -53,103 +53,77 @@ def test_keys_that_matched_are_not_reported(key):
 
 READER, VARIABLE = "dt.operator.Block-reader", "DAGKIT_OPERATOR__BLOCK_READER"
 IN_CODE = "keys define streams and operators only in an application that is itself a property file"
-UNLINKED = "attr.QUEUE_CAPACITY is for Block-reader.side, which no stream uses"
-MISPLACED, NO_PATTERN = "and cannot be set here", "'*reader' is not a pattern: no argument for repetition operator: *"
+LINK = "connect a stream to the port, or set the attribute on a connected port"
+UNLINKED = "attr.QUEUE_CAPACITY is for Block-reader.side, which no stream uses", LINK
+MISPLACED = "MASTER_MEMORY_MB belongs to the application and cannot be set here", "set it on the application"
+OF_AN_OPERATOR = "MEMORY_MB belongs to an operator and cannot be set here", "set it on an operator"
+OF_AN_INPUT = "'lines' is an input port, not an outputport", "write port, or inputport"
+OF_A_MODULE = "Module is a module, which has no attributes", "write Module$NAME for an operator inside"
+ITSELF = "the application itself defines the"
+WRITE_ATTRIBUTE = "write port.lines.attr.NAME: only attributes can be set there"
+NO_ATTRIBUTE = "what follows port.lines is 'QUEUE_CAPACITY'", WRITE_ATTRIBUTE
+NO_PATTERN = "'*reader' is not a pattern: no argument for repetition operator: *"
 RE2 = r"names are regular expressions of RE2: write \w* for any word characters, or * alone for any name"
 OURS = "nothing reads it; keys of dagkit begin with one of dt., apex., dagkit., stram."
 
 
-@pytest.mark.parametrize(
-    ("code", "key", "problem", "near"),
-    [
-        ("key-unmatched", "dt.operator.Block-readr.blockSize", "there is no operator 'Block-readr'", "Block-reader"),
-        ("property-unknown", f"{READER}.blokSize", "Block-reader has no property 'blokSize'", "block_size"),
-        ("property-unknown", f"{READER}.scanner.fils", "Scanner of Block-reader has no property 'fils'", "files"),
-        ("key-unmatched", f"{READER}.attr.MEMORY", "there is no attribute 'MEMORY'", "MEMORY_MB"),
-        ("key-unmatched", f"{READER}.attr.memory_mb", "there is no attribute 'memory_mb'", "MEMORY_MB"),
-        (
-            "key-unmatched",
-            f"{READER}.port.liness.attr.QUEUE_CAPACITY",
-            "there is no port 'liness' of Block-reader",
-            "lines",
-        ),
-        ("key-unmatched", "dt.stream.record.locality", "there is no stream 'record'", "records"),
-        ("key-unmatched", "dt.operatr.Block-reader.x", "there is no section 'operatr'", "operator"),
-        ("key-unmatched", "dt.application.Pipelin.x", "the application is not called 'Pipelin'", "Pipeline"),
-        (
-            "property-unknown",
-            "dt.application.Pipeline.testprp1",
-            "the application has no property 'testprp1'",
-            "testprop1",
-        ),
-        ("key-unmatched", "dt.testprp1", "the application has no property 'testprp1'", "testprop1"),
-        ("key-unmatched", "operator.Block-reader.x", "nothing is called operator.Block-reader.x", f"{READER}.x"),
-        (
-            "key-unmatched",
-            "dtt.operator.Block-reader.x",
-            "nothing is called dtt.operator.Block-reader.x",
-            f"{READER}.x",
-        ),
-        ("key-unmatched", "DAGKIT_OPERATOR__BLOK_READER__X", "there is no operator 'BLOK_READER'", "Block-reader"),
-        ("property-unknown", f"{VARIABLE}__BLOK_SIZE", "Block-reader has no property 'blok_size'", "block_size"),
-    ],
+@rows(
+    "code, key, problem, near",
+    ("key-unmatched", "dt.operator.Block-readr.blockSize", "there is no operator 'Block-readr'", "Block-reader"),
+    ("property-unknown", f"{READER}.blokSize", "Block-reader has no property 'blokSize'", "block_size"),
+    ("property-unknown", f"{READER}.scanner.fils", "Scanner of Block-reader has no property 'fils'", "files"),
+    ("key-unmatched", f"{READER}.attr.MEMORY", "there is no attribute 'MEMORY'", "MEMORY_MB"),
+    ("key-unmatched", f"{READER}.attr.memory_mb", "there is no attribute 'memory_mb'", "MEMORY_MB"),
+    (
+        "key-unmatched",
+        f"{READER}.port.liness.attr.QUEUE_CAPACITY",
+        "there is no port 'liness' of Block-reader",
+        "lines",
+    ),
+    ("key-unmatched", "dt.stream.record.locality", "there is no stream 'record'", "records"),
+    ("key-unmatched", "dt.operatr.Block-reader.x", "there is no section 'operatr'", "operator"),
+    ("key-unmatched", "dt.application.Pipelin.x", "the application is not called 'Pipelin'", "Pipeline"),
+    (
+        "property-unknown",
+        "dt.application.Pipeline.testprp1",
+        "the application has no property 'testprp1'",
+        "testprop1",
+    ),
+    ("key-unmatched", "dt.testprp1", "the application has no property 'testprp1'", "testprop1"),
+    ("key-unmatched", "operator.Block-reader.x", "nothing is called operator.Block-reader.x", f"{READER}.x"),
+    (
+        "key-unmatched",
+        "dtt.operator.Block-reader.x",
+        "nothing is called dtt.operator.Block-reader.x",
+        f"{READER}.x",
+    ),
+    ("key-unmatched", "DAGKIT_OPERATOR__BLOK_READER__X", "there is no operator 'BLOK_READER'", "Block-reader"),
+    ("property-unknown", f"{VARIABLE}__BLOK_SIZE", "Block-reader has no property 'blok_size'", "block_size"),
 )
 def test_a_misspelt_key_is_answered_with_the_nearest(code, key, problem, near):
     assert told(key) == [(code, problem, f"did you mean {near!r}?")]
 
 
-@pytest.mark.parametrize(
-    ("code", "key", "problem", "help_"),
-    [
-        (
-            *("attribute-misplaced", f"{READER}.attr.MASTER_MEMORY_MB"),
-            *(f"MASTER_MEMORY_MB belongs to the application {MISPLACED}", "set it on the application"),
-        ),
-        (
-            *("attribute-misplaced", "dt.port.*.attr.MEMORY_MB"),
-            *(f"MEMORY_MB belongs to an operator {MISPLACED}", "set it on an operator"),
-        ),
-        (
-            *("key-unmatched", f"{READER}.outputport.lines.attr.QUEUE_CAPACITY"),
-            *("'lines' is an input port, not an outputport", "write port, or inputport"),
-        ),
-        (
-            *("attribute-stranded", f"{READER}.port.side.attr.QUEUE_CAPACITY", UNLINKED),
-            "connect a stream to the port, or set the attribute on a connected port",
-        ),
-        (
-            *("key-unmatched", "dt.operator.Module.attr.MEMORY_MB", "Module is a module, which has no attributes"),
-            "write Module$NAME for an operator inside",
-        ),
-        (
-            *("key-unmatched", "dt.stream.records.source"),
-            *("the application itself defines the source of stream 'records'", IN_CODE),
-        ),
-        (
-            *("key-unmatched", f"{READER}.classname"),
-            *("the application itself defines the classname of an operator", IN_CODE),
-        ),
-        ("key-malformed", "dt.operator.*reader.blockSize", NO_PATTERN, RE2),
-        (
-            *("key-malformed", f"{READER}.port.lines.QUEUE_CAPACITY"),
-            *(
-                "what follows port.lines is 'QUEUE_CAPACITY'",
-                "write port.lines.attr.NAME: only attributes can be set there",
-            ),
-        ),
-        ("key-unmatched", "something", "nothing is called something", OURS),
-    ],
+@rows(
+    "code, key, problem, help_",
+    ("attribute-misplaced", f"{READER}.attr.MASTER_MEMORY_MB", *MISPLACED),
+    ("attribute-misplaced", "dt.port.*.attr.MEMORY_MB", *OF_AN_OPERATOR),
+    ("key-unmatched", f"{READER}.outputport.lines.attr.QUEUE_CAPACITY", *OF_AN_INPUT),
+    ("attribute-stranded", f"{READER}.port.side.attr.QUEUE_CAPACITY", *UNLINKED),
+    ("key-unmatched", "dt.operator.Module.attr.MEMORY_MB", *OF_A_MODULE),
+    ("key-unmatched", "dt.stream.records.source", f"{ITSELF} source of stream 'records'", IN_CODE),
+    ("key-unmatched", f"{READER}.classname", f"{ITSELF} classname of an operator", IN_CODE),
+    ("key-malformed", "dt.operator.*reader.blockSize", NO_PATTERN, RE2),
+    ("key-malformed", f"{READER}.port.lines.QUEUE_CAPACITY", *NO_ATTRIBUTE),
+    ("key-unmatched", "something", "nothing is called something", OURS),
 )
 def test_every_key_that_matched_nothing_is_reported(code, key, problem, help_):
     assert told(key) == [(code, problem, help_)]
 
 
-def test_it_is_reported_with_its_line():
+def test_it_is_reported_with_its_line_also_if_unknown_keys_are_allowed():
     (fault,) = run(config({"dt.attr.MEMORY_MB": "1", "dt.operator.Writer.x": "1"}))
     assert str(fault.where) == "conf.xml:2"
-
-
-def test_unknown_keys_may_be_allowed_and_are_reported_all_the_same():
     conf = config({"dt.operator.Writer.x": "1", "dt.operator.Block-reader.blokSize": "1", "dt..": "1", "some": "1"})
     assert [fault.severity for fault in run(conf, allow_unknown=True)] == [Severity.WARNING] * 4
     assert [fault.severity for fault in run(conf)] == [Severity.ERROR] * 4
@@ -206,15 +180,12 @@ def test_every_key_matches_or_is_reported(values):
     assert len(lines) <= len(values)
 
 
-def test_a_template_whose_name_is_secret_is_not_quoted():
+def test_a_template_and_an_attribute_that_are_secret_are_not_quoted():
     key = "dt.operator.Block-reader.template"
     conf, _ = load(Sources(environment={"P": "hunter2"}, definitions=[(key, "${env:P}")]))
     assert [(fault.problem, fault.help) for fault in run(conf)] == [
         (f"{key}: there is no template '${{env:P}}'", "declare it, as in dt.template.${env:P}.prop.NAME")
     ]
-
-
-def test_an_attribute_made_of_a_secret_is_not_quoted():
     key = "dt.operator.feed.attr.PARTITIONER"
     conf, _ = load(Sources(environment={"P": "hunter2.Two"}, definitions=[(key, "${env:P}:q")]))
     (fault,) = Settings(conf, "Pipeline").operator_attributes("feed").diagnostics
@@ -228,29 +199,25 @@ def test_a_template_that_is_not_there_is_answered_with_those_that_are():
     assert "known here: 'big'" in [fault.help for fault in run(conf)]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "help_"),
-    [
-        ("template.b.matchIdRegExp", "Zork", "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"),
-        ("template.b.matchClassNameRegExp", "Zork", "classes here: 'Inner', 'Feed', 'Reader'"),
-        ("template.b.matchAppNameRegExp", "Zork", "the application is called 'Pipeline'"),
-        ("stream.zzz.locality", "NODE_LOCAL", "known here: 'records', 'filtered-records'"),
-        ("operator.Block-reader.inputport.zzz.attr.QUEUE_CAPACITY", "1", "known here: 'lines', 'side'"),
-    ],
+@rows(
+    "key, value, help_",
+    ("template.b.matchIdRegExp", "Zork", "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"),
+    ("template.b.matchClassNameRegExp", "Zork", "classes here: 'Inner', 'Feed', 'Reader'"),
+    ("template.b.matchAppNameRegExp", "Zork", "the application is called 'Pipeline'"),
+    ("stream.zzz.locality", "NODE_LOCAL", "known here: 'records', 'filtered-records'"),
+    ("operator.Block-reader.inputport.zzz.attr.QUEUE_CAPACITY", "1", "known here: 'lines', 'side'"),
 )
 def test_where_no_name_is_near_what_there_is_is_listed(key, value, help_):
     assert [told_help for _, _, told_help in told(f"dt.{key}", value)] == [help_]
 
 
-@pytest.mark.parametrize(
-    ("asked", "in_file", "is_reported"),
-    [
-        ("dt.operator.*.blockSize", "dt.operator.Block-reader.blockSize", False),  # another reader has it
-        ("dt.testprop1", "dt.application.Pipeline.testprop1", True),
-        ("dt.attr.MEMORY_MB", "dt.operator.Block-reader.attr.MEMORY_MB", False),  # others have it
-        ("dt.operator.Block-reader.blockSize", "dt.operator.*.blockSize", False),
-        ("dt.operator.Block-reader.blockSize", "dt.operator.Block-reader.blockSize", False),
-    ],
+@rows(
+    "asked, in_file, is_reported",
+    ("dt.operator.*.blockSize", "dt.operator.Block-reader.blockSize", False),  # another reader has it
+    ("dt.testprop1", "dt.application.Pipeline.testprop1", True),
+    ("dt.attr.MEMORY_MB", "dt.operator.Block-reader.attr.MEMORY_MB", False),  # others have it
+    ("dt.operator.Block-reader.blockSize", "dt.operator.*.blockSize", False),
+    ("dt.operator.Block-reader.blockSize", "dt.operator.Block-reader.blockSize", False),
 )
 def test_a_key_of_the_command_line_that_decides_nothing_is_reported(asked, in_file, is_reported):
     faults = run(Config([*entries({in_file: "1"}, Source.FILE), *entries({asked: "2"}, Source.COMMAND_LINE)]))

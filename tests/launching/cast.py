@@ -11,8 +11,6 @@ LAST = 4
 
 
 class Numbers(InputOperator):
-    """One number in each window, up to the last."""
-
     output = OutputPort(int)
     last: int = LAST
     sent = State(0)

@@ -29,6 +29,8 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
 from dagkit_operators import Items, Map, PartWriter, SumByKey
+from tests.cases import rows
+from tests.engine.cast import chain
 from tests.launching.cast import LAST, Numbers, summed, summing
 from tests.patience import within
 from tests.processes import next_line, run_program
@@ -69,12 +71,17 @@ def test_a_crash_costs_the_open_window_and_nothing_else():
     assert summed() == 10
 
 
+RUNS = (
+    rf"is already running: process {os.getpid()} of .* since .*\n  help: stop it with `dagkit stop \S+`; only if that"
+)
+
+
 def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
     refused: list[DagkitError] = []
 
     def launch_again(event: RunEvent) -> None:
         if isinstance(event, Resumed):
-            with pytest.raises(RunFailure, match=f"process {os.getpid()} of") as raised:
+            with pytest.raises(RunFailure, match=RUNS) as raised:
                 launch(summing, until="once", machine=REFERENCE)
             refused.append(raised.value)
             launch(summing, until="once", machine=REFERENCE, take_over=True)
@@ -224,15 +231,13 @@ BOTH = signal.SIGINT, signal.SIGTERM
 
 @pytest.mark.trial
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("moment", "signals", "code", "printed"),
-    [
-        ("java", [signal.SIGINT], 0, "window 0\n"),
-        ("context", [signal.SIGINT], 0, "window 0\n"),
-        ("java", BOTH, 128 + signal.SIGTERM, ""),
-        ("context", BOTH, 128 + signal.SIGTERM, ""),
-        ("stays", BOTH, 0, "stopped True\n"),
-    ],
+@rows(
+    "moment, signals, code, printed",
+    ("java", [signal.SIGINT], 0, "window 0\n"),
+    ("context", [signal.SIGINT], 0, "window 0\n"),
+    ("java", BOTH, 128 + signal.SIGTERM, ""),
+    ("context", BOTH, 128 + signal.SIGTERM, ""),
+    ("stays", BOTH, 0, "stopped True\n"),
 )
 def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window_and_a_second_one_at_once(
     moment, signals, code, printed
@@ -298,13 +303,11 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark):
     assert spark.range(3).count() == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "raised"),
-    [
-        ({"until": "onec"}, "there is no until='onec'; did you mean 'once'?"),
-        ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
-        ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
-    ],
+@rows(
+    "options, raised",
+    ({"until": "onec"}, "there is no until='onec'; did you mean 'once'?"),
+    ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
+    ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
 )
 def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):
     with pytest.raises((TypeError, ValueError), match=re.escape(raised)):
@@ -318,27 +321,14 @@ def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path):
     assert repr(again).endswith("window 4; no new input since window 4>")
 
 
-def writing(dag: Dag, conf: Config) -> None:
-    dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Writer", PartWriter(file_path="out", format=str))
-
-
 def test_files_that_a_launch_leaves_incomplete_are_counted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    writing = chain(Numbers=Numbers(), Writer=PartWriter(file_path="out", format=str))
     stopped = launch(writing, windows=2, machine=REFERENCE, path="app", durable=False)
     assert (stopped.incomplete, list(Path("out").iterdir())) == (1, [])
     assert "; 1 file is not complete, so not visible; the next launch continues it, and one with " in repr(stopped)
     done = launch(writing, until="once", machine=REFERENCE, path="app", durable=False)
     assert (done.incomplete, len(list(Path("out").iterdir())), "complete" in repr(done)) == (0, 1, False)
-
-
-class Pair(InputOperator):
-    """Sends two numbers in each window."""
-
-    output = OutputPort(int)
-
-    def emit_tuples(self) -> None:
-        self.output.emit(1)
-        self.output.emit(2)
 
 
 class Lingers(Operator):
@@ -357,16 +347,14 @@ class Lingers(Operator):
 def test_an_interrupt_ends_a_launch_on_the_reference_between_two_records_if_its_window_takes_too_long():
     clock = FakeClock()
 
-    def draw(dag: Dag, conf: Config) -> None:
-        dag.add_operator("Pair", Pair()) >> dag.add_operator("Lingers", Lingers())
-
     def observe(event: RunEvent) -> None:
         if isinstance(event, Draining):
             clock.advance(seconds=60)
         elif isinstance(event, Ended):
             Lingers.has_ended.set()
 
-    launched = launch(draw, machine=REFERENCE, clock=clock, observers=[observe])
+    pair = chain(Pair=Items[int](items=(1, 2)), Lingers=Lingers())
+    launched = launch(pair, machine=REFERENCE, clock=clock, observers=[observe])
     assert (Lingers.received, launched.window_id) == ([1], 0)
 
 
@@ -382,7 +370,10 @@ class OnePair(InputOperator):
 
 def test_a_launch_until_it_is_stopped_warns_of_outputs_that_send_only_when_all_is_processed(tmp_path, caplog):
     def finals(dag: Dag, conf: Config) -> None:
-        items, sums = dag.add_operator("Items", OnePair()), dag.add_operator("Sums", SumByKey())
+        items, sums = (
+            dag.add_operator("Items", OnePair()),
+            dag.add_operator("Sums", SumByKey()),
+        )
         items >> sums
         sums.finals >> dag.add_operator("Writer", PartWriter(file_path=str(tmp_path / "out"), format=str))
 
@@ -424,11 +415,8 @@ class Terminates(Operator):
     "conf", [{}, {"dt.attr.RECORD_TIMEOUT_MILLIS": "600000"}], ids=["in the driver", "in a child of the driver"]
 )
 def test_a_process_that_an_operator_forks_ends_when_it_is_terminated(conf):
-    def draw(dag: Dag, conf: Config) -> None:
-        ended = dag.add_operator("Ended", Terminates())
-        dag.add_operator("One", Items[int](items=(1,))) >> ended
-        ended >> dag.add_operator("Writer", PartWriter(file_path="codes", format=str))
-
+    writer = PartWriter(file_path="codes", format=str)
+    draw = chain(One=Items[int](items=(1,)), Ended=Terminates(), Writer=writer)
     launch(draw, conf, until="once", machine=REFERENCE)
     assert Path("codes/part-00000-00000").read_text() == f"{-signal.SIGTERM}\n"
 
@@ -451,16 +439,12 @@ class Exits(Operator):
 
 @pytest.mark.parametrize("at", ["process", "end_window"])
 def test_an_operator_that_exits_fails_the_launch(at):
-    def draw(dag: Dag, conf: Config) -> None:
-        dag.add_operator("One", Items[int](items=(1,))) >> dag.add_operator("Exits", Exits(at=at))
-
+    draw = chain(One=Items[int](items=(1,)), Exits=Exits(at=at))
     with pytest.raises(OperatorFailed, match="Exits failed in window 1, slot 0: SystemExit: 0"):
         launch(draw, until="once", machine=REFERENCE)
 
 
 class FindsAndExits(InputOperator):
-    """Ends its process in one of its callbacks, after it has sent an item."""
-
     kind = "test.finds-and-exits/1"
     output = OutputPort[int]()
     at: str = "emit_tuples"
@@ -491,14 +475,8 @@ class FindsAndExits(InputOperator):
 
 @pytest.mark.parametrize("at", ["setup", "emit_tuples", "background", "end_window"])
 def test_an_input_operator_that_exits_fails_the_launch_and_nothing_of_its_window_is_committed(at, tmp_path):
-    def draw(dag: Dag, conf: Config) -> None:
-        finds = dag.add_operator("Finds", FindsAndExits(at=at, in_background=at == "background"))
-        (
-            finds
-            >> dag.add_operator("Lines", Map(str))
-            >> dag.add_operator("Write", PartWriter(file_path=tmp_path / "out"))
-        )
-
+    finds = FindsAndExits(at=at, in_background=at == "background")
+    draw = chain(Finds=finds, Lines=Map(str), Write=PartWriter(file_path=tmp_path / "out"))
     with pytest.raises(OperatorFailed, match="Finds failed in window 1, on the driver: SystemExit: 4"):
         launch(draw, until="once", machine=REFERENCE, path=tmp_path / "app", durable=False)
     assert list((tmp_path / "out").iterdir()) == []

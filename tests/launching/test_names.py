@@ -52,15 +52,12 @@ def test_a_function_of_a_program_is_called_after_its_file(tmp_path, file, name):
     assert run_program(command, seconds=50).stdout == f"{name}\n"
 
 
-def test_a_function_of_a_notebook_is_called_after_the_notebook(monkeypatch):
+def test_a_function_of_a_notebook_is_called_after_it_and_one_of_a_package_that_runs_after_the_package(monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", "/home/ann/clicks.ipynb")
     assert named() == "clicks"
     assert named(__vsc_ipynb_file__="/home/ann/orders.ipynb") == "orders"
     monkeypatch.delenv("JPY_SESSION_NAME")
     assert named() == "interactive"
-
-
-def test_a_module_that_runs_as_a_program_is_called_after_its_package():
     assert named(__file__="/home/ann/shop/__main__.py") == "shop"
 
 

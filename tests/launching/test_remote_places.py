@@ -30,8 +30,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.parametrize("place", PLACES, indirec
 
 
 class Remote:
-    """A folder of a test, with the input, the output and the application's folder."""
-
     def __init__(self, url: str) -> None:
         self.url = url
         self.ledger = below(url, "app")
@@ -53,7 +51,6 @@ class Remote:
         return [(f"dt.operator.{name}", value) for name, value in properties.items()]
 
     def launch(self, *observers: Observer) -> None:
-        """Filter all lines, on the reference backend."""
         conf, faults = load(Sources(application="LineFilter", folder=HOME, definitions=self.definitions()))
         assert not faults
         launch(LineFilter(), conf, until="once", machine=REFERENCE, path=self.ledger, observers=observers)

@@ -40,7 +40,6 @@ def replays(desk: Desk, draw: Callable[..., None], window: int, shadow: Path) ->
 
 
 def write(home: Path, **texts: str) -> None:
-    """Write files to be read, under these names."""
     (home / "in").mkdir()
     for name, text in texts.items():
         (path := home / "in" / name).write_text(text)

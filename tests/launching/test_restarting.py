@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from dagkit import Config, Dag
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.engine.files import publish as compact
 from dagkit.engine.record.run_events import Observer, Resumed, RunEvent
@@ -25,7 +24,7 @@ from dagkit.ledger import Ledger
 from dagkit.observers.run_text import picture
 from dagkit.runs.restarting import Restart
 from dagkit_operators import Map, PartWriter
-from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
+from tests.engine.cast import Desk, Hurried, chain, files_in, lines_through_filter, numbers_collected, some_lines
 from tests.engine.delivery_cast import numbers_inserted
 from tests.engine.files.test_publish import written
 from tests.engine.files.test_receipts import NAMES, desk_at, filled, receipts
@@ -88,12 +87,6 @@ def test_files_that_are_gone_are_named_and_written_again(tmp_path):
     assert desk.outputs() == whole
 
 
-def folders_of_windows(dag: Dag, conf: Config) -> None:
-    writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
-    numbers = dag.add_operator("Numbers", Numbers(last=3))
-    numbers >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
-
-
 @pytest.mark.parametrize("removed", [True, False], ids=["empty folders go", "folders that cannot be removed stay"])
 def test_files_that_later_windows_wrote_go_with_the_folders_that_only_they_filled(tmp_path, monkeypatch, removed):
     monkeypatch.chdir(tmp_path)
@@ -101,6 +94,8 @@ def test_files_that_later_windows_wrote_go_with_the_folders_that_only_they_fille
         (tmp_path / "disk" / window).mkdir(parents=True)
         (tmp_path / "out").mkdir(exist_ok=True)
         (tmp_path / "out" / window).symlink_to(tmp_path / "disk" / window)
+    writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
+    folders_of_windows = chain(Numbers=Numbers(last=3), Text=Map(str), W=writer)
     launched = launch(folders_of_windows, until="once", machine=Machine("reference"), path="app", durable=False)
     assert sorted(folder.name for folder in (tmp_path / "out").iterdir()) == ["1", "2", "3"]
     planned = Restart.planned(launched.application_path, 1)

@@ -26,8 +26,6 @@ from tests.patience import join, within
 
 
 class Lost(RunFailure):
-    """The server has started again."""
-
     code = "spark-ended"
     exit_code = 9
 
@@ -83,12 +81,10 @@ def _here(tmp_path, monkeypatch):
 
 
 def launched(probe: Any, at_opening: Any = lambda: None, **options: Any) -> Launched:
-    """A launch on the server, whose sessions end."""
     return launch(summing, machine=OnServer("reference", at_opening=at_opening), probe=probe, **options)
 
 
 def resumed(**options: Any) -> int | None:
-    """The last window after a launch elsewhere."""
     return launch(summing, until="once", machine=Machine("reference"), **options).window_id
 
 
@@ -131,12 +127,10 @@ def test_it_ends_after_some_sessions_in_vain():
     assert (resumed(), summed()) == (LAST, 10)
 
 
-def test_sessions_elsewhere_are_not_replaced():
+def test_sessions_elsewhere_are_not_replaced_and_other_failures_are_raised():
     with pytest.raises(Lost):
         resumed(probe=Ending([2]))
 
-
-def test_other_failures_are_raised():
     class Incomplete(RunFailure):
         code = "spark-incomplete"
 

@@ -18,6 +18,7 @@ numbers = itertools.count()
 few = settings(
     max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
+pytestmark = pytest.mark.slow
 
 OPERATORS = ("lines", "split", "count", "other", "", "a.b", "Lines()", "None")
 PLACED = ["Lines()", "Split()", "Count()", "Split(min_length='x')", "Split(nonsense=1)", "Lines", "3"]
@@ -50,7 +51,6 @@ STATEMENTS = st.one_of(
 )
 
 
-@pytest.mark.slow
 @few
 @given(st.lists(STATEMENTS, min_size=1, max_size=4), st.sampled_from(["validate", "plan", "explain", "graph"]))
 def test_whatever_is_drawn_is_answered(folder, statements, verb):
@@ -59,18 +59,12 @@ def test_whatever_is_drawn_is_answered(folder, statements, verb):
     _is_answered(folder, text + "".join(f"        {statement}\n" for statement in statements), verb)
 
 
-@pytest.mark.slow
 @few
-@given(st.data())
-def test_whatever_is_cut_out_of_the_file_is_answered(folder, data):
-    start = data.draw(st.integers(0, len(WORD_COUNT)))
-    end = data.draw(st.integers(start, min(len(WORD_COUNT), start + 400)))
-    _is_answered(
-        folder, WORD_COUNT[:start] + data.draw(st.sampled_from(["", "x", "(", "\n", "\t", "é"])) + WORD_COUNT[end:]
-    )
+@given(st.integers(0, len(WORD_COUNT)), st.integers(0, 400), st.sampled_from(["", "x", "(", "\n", "\t", "é"]))
+def test_whatever_is_cut_out_of_the_file_is_answered(folder, start, length, instead):
+    _is_answered(folder, WORD_COUNT[:start] + instead + WORD_COUNT[start + length :])
 
 
-@pytest.mark.slow
 @few
 @given(st.binary(max_size=200))
 def test_whatever_the_file_holds_is_answered(folder, data):
@@ -86,7 +80,6 @@ KEYS = DOTTED | st.text(CHARACTERS, min_size=1, max_size=12)
 VALUES = any_of(["", "1", "-1", "true", "${x}", "${env:NO_SUCH}", "{% 1 %}", "json:Foo", "[", "{", "é", "a:b=c,d"])
 
 
-@pytest.mark.slow
 @few
 @given(st.lists(st.tuples(KEYS, VALUES), max_size=4), st.booleans())
 def test_whatever_is_configured_is_answered(folder, defined, unknown):
@@ -97,7 +90,6 @@ def test_whatever_is_configured_is_answered(folder, defined, unknown):
     assert _answer("config", "word_count.py", "--all", *definitions, *lenient) in ANSWERS
 
 
-@pytest.mark.slow
 @few
 @given(
     st.binary(max_size=120) | st.text(max_size=80).map(str.encode), st.sampled_from([".xml", ".properties", ".toml"])
@@ -111,7 +103,6 @@ def test_whatever_a_property_file_holds_is_answered(folder, data, ending):
 PATHS = any_of(["x" * 5000, "/" * 300, "..", "a:b", ":b", "a:", "-", "json:dumps", "os:path", "."])
 
 
-@pytest.mark.slow
 @few
 @given(st.text(CHARACTERS, max_size=30) | PATHS)
 def test_whatever_app_is_called_is_answered(target):
@@ -122,7 +113,6 @@ def test_whatever_app_is_called_is_answered(target):
 DECLARATIONS = st.from_regex(r'\{"(operators|streams|schema)": [\[\]{}"a-z0-9:,]{0,30}\}').map(str.encode)
 
 
-@pytest.mark.slow
 @few
 @given(st.binary(max_size=120) | DECLARATIONS)
 def test_whatever_a_declaration_holds_is_answered(folder, data):

@@ -58,8 +58,6 @@ def adopt(dagkit, app):
 
 @pytest.fixture
 def launched(launch):
-    """Launch the application; return all lines that it has written so far."""
-
     def launched():
         launch("--path", "place")
         return sorted(line for path in Path("out").glob("*") for line in path.read_text().splitlines())

@@ -62,8 +62,6 @@ CONTINUOUSLY = MATCHING.replace("MatchFiles()", "MatchFiles(continuously=True, i
 
 @pytest.fixture
 def files(dagkit, write):
-    """Write an application, and return `dagkit files` for it."""
-
     def of(source, **scanner):
         write("app.py", source.replace("SCANNER", ", ".join(f"'{key}': {value!r}" for key, value in scanner.items())))
         return lambda command, *options: dagkit("files", command, "app.py", "--path", "place", *options)
@@ -73,7 +71,6 @@ def files(dagkit, write):
 
 @pytest.fixture
 def put(write):
-    """Write files of one line each, in the folder `in`."""
     return lambda **lines: [write(f"in/{name}.txt", f"{line}\n") for name, line in lines.items()]
 
 
@@ -251,7 +248,6 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, launc
 
 @pytest.fixture
 def bucket():
-    """A folder of an object store."""
     memory = fsspec.filesystem("memory")
     memory.pipe("/explained/a.txt", b"one\ntwo\n")
     memory.pipe("/explained/a.txt@b/c.txt", b"another\n")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.cases import rows
 from tests.old_files import aged
 from tests.operators.compression.test_compressed import COMPRESS
 
@@ -202,25 +203,6 @@ def test_positions_in_a_compressed_file_are_those_of_its_content(traced, write_b
     assert answer.document["sources"][0]["decompressed"] is True
 
 
-RECORDS = [
-    ("FixedLengthReader(length=4)", b"onetwothreefour!la", [(0, 4), (4, 8), (8, 12), (12, 16), (16, 18)]),
-    ("SizedReader()", b"3one5three; the rest is padding", [(0, 4), (4, 10)]),
-    ("PairReader()", b"aabbcc", [(0, 2), (2, 4), (4, 6)]),
-]
-
-
-@pytest.mark.parametrize("case", RECORDS, ids=[reader for reader, _, _ in RECORDS])
-@pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_a_record_of_a_context_ends_where_it_does(write_bytes, traced, sources_of, case, compress):
-    """Of an author's context, too, and of one that never splits."""
-    reader, content, records = case
-    name = "a.bin.gz" if compress is gzip.compress else "a.bin"
-    write_bytes(f"in/{name}", compress(content))
-    traced(UPPER.replace("text.upper()", "text.decode()"), reader=reader, block=8 if "Fixed" in reader else 100)
-    found = [sources_of(f"{output()}:{line}") for line in range(1, len(records) + 1)]
-    assert found == [[(name, start, end, content[start:end].decode())] for start, end in records]
-
-
 ENDS = UPPER.replace("Map(lambda text: text.upper())", "FlatMap(as_lines)")
 REJECTS = """\
 refused = dag.add_operator("Refused", Map(lambda one: one.text))
@@ -258,13 +240,14 @@ class Case(NamedTuple):
     records: Sequence[str]
     encoding: str = "utf-8"
     header: str = ""
+    footer: str = ""
     block: int | None = None
     """The bytes of a block of a file of several blocks; None: as many as the shortest record has."""
 
     def bytes(self):
         """The records, and the content of the file."""
         records = [record.encode(self.encoding) for record in self.records]
-        return records, self.header.encode(self.encoding) + b"".join(records)
+        return records, self.header.encode(self.encoding) + b"".join(records) + self.footer.encode()
 
 
 def csv(settings):
@@ -309,10 +292,24 @@ def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case, is_divided
     assert traced_ranges(case.reader, content, block) == ranges(content, records)
 
 
-@pytest.mark.parametrize("name", ["a delimiter", "escapes", "quoted newlines", "JSON lines"])
-def test_a_record_in_a_compressed_file_ends_where_its_reader_ended_it(traced_ranges, name):
-    records, content = CASES[name].bytes()
-    assert traced_ranges(CASES[name].reader, gzip.compress(content), 1000, name="a.gz") == ranges(content, records)
+CONTEXTS = {
+    "a fixed length": Case("FixedLengthReader(length=4)", ["one.", "two.", "th"], block=8),
+    "a context of the author": Case("SizedReader()", ["3one", "5three"], footer="; padding"),
+    "a context that never splits": Case("PairReader()", ["aa", "bb", "cc"]),
+}
+COMPRESSED = {name: CASES[name] for name in ("a delimiter", "escapes", "quoted newlines", "JSON lines")} | CONTEXTS
+
+
+@pytest.mark.parametrize("case", COMPRESSED.values(), ids=COMPRESSED)
+def test_a_record_in_a_compressed_file_and_of_any_context_ends_where_its_reader_ended_it(traced_ranges, case):
+    records, content = case.bytes()
+    assert traced_ranges(case.reader, gzip.compress(content), 1000, name="a.gz") == ranges(content, records)
+
+
+@pytest.mark.parametrize("case", CONTEXTS.values(), ids=CONTEXTS)
+def test_a_record_of_a_context_ends_where_it_does(traced_ranges, case):
+    records, content = case.bytes()
+    assert traced_ranges(case.reader, content, case.block or 1000) == ranges(content, records)
 
 
 @pytest.mark.parametrize("block", [9, 1000])
@@ -464,14 +461,12 @@ def test_a_line_is_traced_although_another_file_of_its_window_is_gone(traced, wr
     assert "in/a.txt is gone" in " ".join(answer(places["ONE"]).out.split())
 
 
-@pytest.mark.parametrize(
-    ("place", "problem"),
-    [
-        ("out/0", "does not have the form OUTPUT:LINE"),
-        ("out/0:0", "with a line from 1 on"),
-        ("out/0:9", "has 1 lines, and no line 9"),
-        ("in/a.txt:1", "the ledger names no file"),
-    ],
+@rows(
+    "place, problem",
+    ("out/0", "does not have the form OUTPUT:LINE"),
+    ("out/0:0", "with a line from 1 on"),
+    ("out/0:9", "has 1 lines, and no line 9"),
+    ("in/a.txt:1", "the ledger names no file"),
 )
 def test_a_line_that_was_never_written_is_a_mistake_in_the_command(traced, write, place, problem):
     write("in/a.txt", "one pear\n")

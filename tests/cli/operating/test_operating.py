@@ -221,14 +221,7 @@ def test_the_busiest_operator_and_its_busiest_partition_are_named_and_partitions
     assert picture(seen).splitlines() == lines[:-4]
 
 
-def test_of_an_error_of_several_lines_the_first_is_shown():
-    error = RunError(at=NOON, window=1, message="Loud failed: IndexError\n  record: 'a'\nTraceback", again=False)
-    seen = SeenRun(first_snapshot().model_copy(update={"error": error}), "here", NOON)
-    (shown,) = [line for line in picture(seen).splitlines() if line.startswith("last error, ")]
-    assert shown.endswith(" in window 1: Loud failed: IndexError; `dagkit logs` prints the rest")
-
-
-def test_the_last_error_names_its_window_once_and_the_line_of_the_author():
+def test_the_last_error_names_its_window_once_and_the_line_of_the_author_and_of_several_lines_the_first_is_shown():
     def shown(state):
         seen = SeenRun(first_snapshot().model_copy(update={"error": state}), "here", NOON)
         (line,) = [line for line in picture(seen).splitlines() if line.startswith("last error, ")]
@@ -238,6 +231,8 @@ def test_the_last_error_names_its_window_once_and_the_line_of_the_author():
     error = RunError(at=NOON, window=1, message=message, raised_at="app.py:7", again=False)
     assert shown(error) == f"{message}, raised at app.py:7"
     assert shown(error.model_copy(update={"raised_at": ""})) == message
+    long = error.model_copy(update={"raised_at": "", "message": "Loud failed: IndexError\n  record: 'a'\nTraceback"})
+    assert shown(long) == "Loud failed: IndexError; `dagkit logs` prints the rest"
 
 
 def test_other_names_lead_to_the_same_command_and_are_not_in_the_list_of_commands():

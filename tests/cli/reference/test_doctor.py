@@ -24,7 +24,7 @@ from dagkit.cli.reference import doctor
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from dagkit_operators.native import compiled
-from tests.cases import cases
+from tests.cases import cases, rows
 from tests.patience import within
 from tests.processes import run_program
 
@@ -37,14 +37,13 @@ def findings(answer):
     return {each["check"]: (each["ok"], each["found"], each["help"]) for each in listed}
 
 
-def test_every_check_is_reported_and_nothing_is_left_behind(dagkit, folder):
+def test_every_check_is_reported_and_nothing_is_left_behind_also_on_the_way_to_a_place_that_does_not_exist(
+    dagkit, folder
+):
     answer = dagkit("doctor", "--json")
     assert [each["check"] for each in answer.document["findings"]] == CHECKS
     assert findings(answer)["storage"][0]
     assert list(folder.iterdir()) == []
-
-
-def test_the_folders_on_the_way_to_a_place_that_does_not_exist_are_not_left_behind(dagkit, folder):
     (folder / "there").mkdir()
     found = findings(dagkit("doctor", "--path", "there/not/yet", "--json"))["storage"]
     assert (found[0], found[1].partition(":")[0]) == (True, "there/not/yet (not there yet)")
@@ -92,13 +91,12 @@ def test_another_python_of_workers_fails(folder, write, monkeypatch):
     assert not doctor.workers_python().ok
 
 
-def test_a_store_whose_creation_is_not_exclusive_fails(folder, monkeypatch):
+def test_a_store_that_is_not_exclusive_a_folder_that_cannot_be_made_another_clock_and_little_space_fail(
+    folder, monkeypatch, write
+):
     monkeypatch.setattr(LocalStore, "create", LocalStore.replace)
     (exclusive, _) = doctor.storage("app")
     assert (exclusive.ok, exclusive.found) == (False, "app (not there yet): two writers can both create a file")
-
-
-def test_a_folder_that_cannot_be_made_another_clock_and_little_space_fail(folder, write, monkeypatch):
     write("file", "a file")
     (refused,) = doctor.storage("file/app")
     assert (refused.ok, bool(refused.help)) == (False, True)
@@ -196,13 +194,11 @@ def test_the_version_comes_first_and_what_it_runs_on_behind_it(dagkit):
     assert second == ", ".join(runs_on)
 
 
-@pytest.mark.parametrize(
-    ("found", "scanner"),
-    [
-        pytest.param(None, "numpy (this version has no compiled C)", id="nothing was compiled"),
-        pytest.param(compiled.Compiled("libbytewise.so", len, len), "compiled C", id="all was compiled"),
-        (compiled.Compiled("libbytewise.so", None, len), "compiled C, for lines numpy"),
-    ],
+@rows(
+    "found, scanner",
+    pytest.param(None, "numpy (this version has no compiled C)", id="nothing was compiled"),
+    pytest.param(compiled.Compiled("libbytewise.so", len, len), "compiled C", id="all was compiled"),
+    (compiled.Compiled("libbytewise.so", None, len), "compiled C, for lines numpy"),
 )
 def test_the_version_names_what_scans_bytes(dagkit, monkeypatch, found, scanner):
     monkeypatch.setattr(compiled, "compiled", lambda: found)
@@ -242,13 +238,11 @@ def test_the_first_property_of_a_reader_of_kafka_is_that_of_its_brokers():
     assert [each.name for each in anatomy_of(reader).properties][:2] == ["bootstrap_servers", "parse"]
 
 
-@pytest.mark.parametrize(
-    ("short", "long"),
-    [
-        (("files", "word_count.py"), ("files", "ls", "word_count.py")),
-        (("work", "word_count.py"), ("work", "ls", "word_count.py")),
-        (("scale", "nowhere"), ("scale", "explain", "nowhere")),
-    ],
+@rows(
+    "short, long",
+    (("files", "word_count.py"), ("files", "ls", "word_count.py")),
+    (("work", "word_count.py"), ("work", "ls", "word_count.py")),
+    (("scale", "nowhere"), ("scale", "explain", "nowhere")),
     ids=lambda arguments: arguments[0],
 )
 @pytest.mark.usefixtures("word_count")

@@ -13,6 +13,7 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.run_events import Committed, Draining, Measured, Queue, Resumed, SlotAtWork, Started, Working
 from dagkit.engine.record.snapshot import OperatorFigures
 from dagkit.launching import Launched
+from tests.cases import rows
 from tests.console.conftest import run_copying
 from tests.engine.record.launches import first_snapshot
 from tests.patience import LONG_WINDOWS
@@ -111,15 +112,13 @@ def test_a_file_that_only_the_receiver_counted_was_found():
     assert lines[1:-1] == ["Other: found no file to read in in"]
 
 
-@pytest.mark.parametrize(
-    ("read", "written", "files", "summary"),
-    [
-        ({"byte": 1000}, 80, 1, "1.0 kB read, 80 B written to 1 file"),
-        ({"byte": 1000}, 80, 0, "1.0 kB read, 80 B written"),
-        ({"byte": 1000}, 0, 0, "1.0 kB read, nothing written"),
-        ({}, 0, 1, "0 B read, nothing written, 1 file completed"),
-        ({"offset": 12345, "byte": 9}, 8, 0, "9 B and 12,345 offsets read, 8 B written"),
-    ],
+@rows(
+    "read, written, files, summary",
+    ({"byte": 1000}, 80, 1, "1.0 kB read, 80 B written to 1 file"),
+    ({"byte": 1000}, 80, 0, "1.0 kB read, 80 B written"),
+    ({"byte": 1000}, 0, 0, "1.0 kB read, nothing written"),
+    ({}, 0, 1, "0 B read, nothing written, 1 file completed"),
+    ({"offset": 12345, "byte": 9}, 8, 0, "9 B and 12,345 offsets read, 8 B written"),
 )
 def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(read, written, files, summary):
     progress = Progress(Output(verbosity=-1), {}, {})
@@ -174,17 +173,15 @@ def at_work():
     return Working([SlotAtWork(3, operator, 0, source, began, fraction) for operator, source, fraction in work])
 
 
-@pytest.mark.parametrize(
-    ("verbosity", "event", "line"),
-    [
-        (0, Draining(3), "stopping: the windows in flight end first; a second interrupt stops at once"),
-        (1, Committed(3, 5000.0, 0, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
-        (1, Committed(3, 5000.0, 0, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
-        (1, Committed(3, 5000.0, 0, 0, 0, received=3), "window 3: 0 B read, 0 B written in 5.0 s"),
-        (1, Committed(3, 5000.0, 0, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
-        (1, at_work, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s"),
-        (0, at_work, ""),
-    ],
+@rows(
+    "verbosity, event, line",
+    (0, Draining(3), "stopping: the windows in flight end first; a second interrupt stops at once"),
+    (1, Committed(3, 5000.0, 0, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
+    (1, Committed(3, 5000.0, 0, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
+    (1, Committed(3, 5000.0, 0, 0, 0, received=3), "window 3: 0 B read, 0 B written in 5.0 s"),
+    (1, Committed(3, 5000.0, 0, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
+    (1, at_work, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s"),
+    (0, at_work, ""),
     ids=["an interrupt", "no input", "due work", "items", "unknown", "no line for long", "not asked"],
 )
 def test_a_line_of_progress_says_what_was_done_or_is_being_done(capsys, verbosity, event, line):
@@ -192,13 +189,11 @@ def test_a_line_of_progress_says_what_was_done_or_is_being_done(capsys, verbosit
     assert capsys.readouterr().err == f"{line}\n" * bool(line)
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("--spark executor.memory=4g", "begin with 'spark.'"),
-        ("--reference --spark spark.a=b", "leave out"),
-        ("--spark spark.a", "key=value"),
-    ],
+@rows(
+    "options, problem",
+    ("--spark executor.memory=4g", "begin with 'spark.'"),
+    ("--reference --spark spark.a=b", "leave out"),
+    ("--spark spark.a", "key=value"),
 )
 def test_settings_of_spark_have_its_prefix_and_need_spark(dagkit, write, options, problem):
     write("counting.py", COUNTING)
@@ -293,29 +288,6 @@ def test_the_token_of_a_connect_server_is_neither_printed_nor_written(dagkit, wr
     assert not any(b"planted" in content for content in [(answer.out + answer.err).encode(), *written])
 
 
-LOADING = """
-from dagkit import *
-from dagkit_operators import FileSplitterInput, JsonLinesContext, JsonLinesReader
-
-class App(StreamingApplication):
-    def populate_dag(self, dag, conf):
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=20))
-        splitter >> dag.add_operator("Reader", JsonLinesReader(reader_context=JsonLinesContext(types={"id": "int64"})))
-"""
-
-
-def test_fields_that_no_type_names_are_warned_of_once_and_counted_in_the_summary(dagkit, write, caplog):
-    write("loading.py", LOADING)
-    write("in/a.jsonl", '{"id": 1, "city": "Rome"}\n{"id": 2, "zip": 5}\n{"id": 3}\n')
-    first = dagkit("launch", "loading.py", "--once", "--reference")
-    assert "\nReader: 2 left out (fields_ignored)\n" in first.out
-    (warning,) = [message for message in caplog.messages if "does not name" in message]
-    unread = "fields were not read, since the type of the records does not name them: city, zip (values: 2)"
-    assert warning.startswith(f"Reader: {unread}\n  help: add the fields")
-    assert "2 left out (fields_ignored)" in dagkit("status", "loading.py").out
-    assert dagkit("launch", "loading.py", "--once", "--reference", "--json").document["left_out"] == {}
-
-
 READING = """
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles
 
@@ -372,7 +344,7 @@ def populate_dag(dag, conf):
 """
 
 
-def test_every_row_that_a_reader_read_is_in_the_accounts_of_the_launch_and_of_its_windows(dagkit, write):
+def test_every_row_that_a_reader_read_is_in_the_accounts_of_the_launch_and_of_its_windows(dagkit, write, caplog):
     write("app.py", ACCOUNTING)
     rows = [{"id": 1, "city": "Rome"}, {"id": 2, "city": "Bari"}, {"id": 3}, {"id": 1}]
     write("in/a.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows) + "{broken\n")
@@ -380,12 +352,18 @@ def test_every_row_that_a_reader_read_is_in_the_accounts_of_the_launch_and_of_it
     assert "\nReader: 2 left out (fields_ignored), 2 dropped, 1 rejected; last: " in launched.out
     last = launched.out.partition("; last: ")[2].partition("\n")[0]
     assert last.partition("in/a.jsonl, byte ")[2] == "72: '{broken': the line is not a JSON object"
+    (warning,) = [message for message in caplog.messages if "does not name" in message]
+    unread = "fields were not read, since the type of the records does not name them: city (values: 2)"
+    assert warning.startswith(f"Reader: {unread}\n  help: add the fields")
+    assert "2 left out (fields_ignored)" in dagkit("status", "place").out
     account = "Reader: 1 item received, 2 sent, 1 rejected, 2 dropped, 2 left out (fields_ignored)"
     assert account in [line.strip() for line in dagkit("ledger", "show", "place").out.splitlines()]
     (window, *_) = dagkit("items", "place", "--json").document["windows"]
     reader = window["operators"]["Reader"]
     assert (reader["dropped"], reader["rejected"], reader["left_out"]["fields_ignored"]) == (2, 1, 2)
     assert reader["adds_up"]
+    again = dagkit("launch", "app.py", "--once", "--reference", "--path", "place", "--json")
+    assert again.document["left_out"] == {}
 
 
 def test_the_ledger_shows_the_length_of_a_file_with_the_window_that_completes_it(dagkit, folder):
@@ -425,30 +403,3 @@ def populate_dag(dag: Dag, conf: Config) -> None:
     assert answer.code == 7
     assert answer.err.count("a Python worker ended without an exception; it was killed") == 1
     assert not [noise for noise in ("Traceback", "\tat ", "SparkException", "ERROR ", "py4j") if noise in answer.err]
-
-
-UNNAMED = """
-from dagkit import Config, Dag
-from dagkit_operators import FileOutput, Items
-
-
-class ByName(FileOutput[str]):
-    file_path: str = "out"
-
-    def file_name(self, item: str) -> str:
-        return item
-
-    def bytes_for(self, item: str) -> bytes:
-        return item.encode()
-
-
-def populate_dag(dag: Dag, conf: Config) -> None:
-    dag.add_operator("Names", Items[str](items=["a", "", "b"])) >> dag.add_operator("Out", ByName())
-"""
-
-
-def test_items_without_a_file_are_in_the_accounts_of_the_launch_and_of_its_window(dagkit, write):
-    write("app.py", UNNAMED)
-    launched = dagkit("launch", "app.py", "--once", "--reference", "--path", "place")
-    assert "\nOut: 1 left out (items_dropped)\n" in launched.out
-    assert "1 left out (items_dropped)" in dagkit("ledger", "show", "place").out

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from dagkit.cli import main
 from dagkit.cli.making.examples import SAMPLES, examples
 from dagkit.cli.running import new
+from tests.cases import rows
 from tests.cli.conftest import ROOT
 from tests.patience import LONG_WINDOWS
 from tests.services.postgres import PASSWORD
@@ -81,16 +82,14 @@ def test_an_example_is_copied_with_its_property_file_and_every_application_of_th
     assert set(examples()) == {app.parent.name for app in (ROOT / "apps").glob("*/app.py")}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ("there", "'there' exists already; name a folder that does not exist"),
-        ("new --example line_filtre", "there is no example 'line_filtre'; did you mean 'line_filter'?"),
-        ("1st", "'1st' makes no name of a class: begin it with a letter of A to Z"),
-        ("", "Missing argument 'FOLDER'."),
-        ("words --launch --json", ""),
-        ("words --launch --example avro_blocks", ""),
-    ],
+@rows(
+    "arguments, problem",
+    ("there", "'there' exists already; name a folder that does not exist"),
+    ("new --example line_filtre", "there is no example 'line_filtre'; did you mean 'line_filter'?"),
+    ("1st", "'1st' makes no name of a class: begin it with a letter of A to Z"),
+    ("", "Missing argument 'FOLDER'."),
+    ("words --launch --json", ""),
+    ("words --launch --example avro_blocks", ""),
 )
 def test_nothing_is_overwritten_and_nothing_guessed(dagkit, folder, arguments, problem):
     (folder / "there").mkdir()
@@ -126,7 +125,7 @@ def made(dagkit, *options):
     return Path("mine/app.py").read_text(), answer
 
 
-def rows():
+def rows_written():
     return [row for file in sorted(Path("mine/output").iterdir()) for row in pa_parquet.read_table(file).to_pylist()]
 
 
@@ -138,7 +137,7 @@ def test_the_columns_of_csv_files_have_the_types_that_nearly_all_of_their_values
     assert 'CsvContext(record_type=Row, separator=";")' in code
     assert "reads 1 CSV file in" in answer.err
     assert "id: 1 of 21 values are no int; their rows are rejected\nnot read: 1 text file\n" in answer.err
-    assert rows() == [{"id": i, "name": "Ann", "price": i + 0.5} for i in range(20)]
+    assert rows_written() == [{"id": i, "name": "Ann", "price": i + 0.5} for i in range(20)]
     (rejected,) = Path("mine/rejected").iterdir()
     assert json.loads(rejected.read_text())["text"] == "x;Bob;"
 
@@ -156,7 +155,10 @@ def test_codes_days_that_there_are_not_and_names_that_are_no_identifiers_are_kep
     )
     assert [hint for hint in types if hint not in code] == []
     assert 'null_values=("", "NA")' in code
-    assert [(row["zip"], row["Unit price"], row["ok"]) for row in rows()] == [("007", 2.5, True), ("123", None, None)]
+    assert [(row["zip"], row["Unit price"], row["ok"]) for row in rows_written()] == [
+        ("007", 2.5, True),
+        ("123", None, None),
+    ]
 
 
 @pytest.mark.parametrize("name", ['a "quote"', 'three """', "a back\\slash \\N"])
@@ -164,14 +166,17 @@ def test_quotes_and_backslashes_in_names_are_no_code(name, dagkit, write):
     write(f"{name}/a.csv", "it's a 'name',a \\ and a \"\"quote\n1,a\n2,b\n")
     code, _ = made(dagkit, "--from", name)
     assert ast.get_docstring(ast.parse(code)) == f"Reads 1 CSV file in {name}."
-    assert rows() == [{"it's a 'name'": 1, 'a \\ and a ""quote': "a"}, {"it's a 'name'": 2, 'a \\ and a ""quote': "b"}]
+    assert rows_written() == [
+        {"it's a 'name'": 1, 'a \\ and a ""quote': "a"},
+        {"it's a 'name'": 2, 'a \\ and a ""quote': "b"},
+    ]
 
 
 def test_files_without_a_header_in_another_encoding_are_read(dagkit, write):
     write("in/a.csv", "").write_bytes("1\tZürich\n2\tBâle\n".encode("latin-1"))
     code, _ = made(dagkit, "--from", "in")
     assert 'separator="\\t", header=False, encoding="latin-1"' in code
-    assert [row["column_2"] for row in rows()] == ["Zürich", "Bâle"]
+    assert [row["column_2"] for row in rows_written()] == ["Zürich", "Bâle"]
 
 
 def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, write):
@@ -181,7 +186,7 @@ def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_te
     code, answer = made(dagkit, "--from", "in")
     assert "encoding" not in code
     assert "1 of 3 files are in latin-1, and are read as utf-8: read them by an application of their own" in answer.err
-    assert sorted(row["city"] for row in rows()) == ["Bern", "Bâle"]
+    assert sorted(row["city"] for row in rows_written()) == ["Bern", "Bâle"]
 
 
 def test_archives_are_named_as_such_and_not_read(dagkit, write):
@@ -200,7 +205,7 @@ def test_values_of_json_that_do_not_fit_are_named_by_the_path_of_their_field(dag
     for remark in ("n: 1 of 20 values are no int", "of.size: 1 of 20 values are no float"):
         assert f"{remark}; their records are rejected\n" in answer.err
     assert "big:" not in answer.err
-    assert len(rows()) == 19
+    assert len(rows_written()) == 19
 
 
 def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit, write):
@@ -209,7 +214,7 @@ def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit,
     code, _ = made(dagkit, "--from", "in")
     assert "class RowHome:" in code
     assert "    home: RowHome\n    tags: list[str]\n    size: float\n    seen: list[RowSeen] | None\n" in code
-    ann, bob = rows()
+    ann, bob = rows_written()
     assert (ann["home"], ann["seen"]) == ({"city": "Rome", "zip": 7}, None)
     assert (bob["home"], bob["seen"]) == ({"city": "Oslo", "zip": None}, [{"n": 1}])
 
@@ -218,7 +223,7 @@ def test_parquet_is_copied_with_its_columns_and_text_line_by_line(dagkit, folder
     (folder / "tables").mkdir()
     pa_parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), folder / "tables/a.parquet")
     made(dagkit, "--from", "tables")
-    assert rows() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    assert rows_written() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
     write("logs/a.log", "one\ntwo\n")
     assert dagkit("new", "lines", "--from", "logs", "--launch").code == 0
     assert [file.read_text() for file in Path("lines/output").iterdir()] == ["one\ntwo\n"]
@@ -232,7 +237,7 @@ def test_a_table_is_read_by_its_number_with_the_types_of_its_columns(dagkit):
     code, answer = made(dagkit, "--from", "sqlite:///shop.db", "--table", "orders")
     assert "    name: str | None\n    id: int\n    price: float | None\n" in code
     assert "rows are found by id" in answer.err
-    assert rows() == [{"name": "a", "id": 1, "price": 1.5}, {"name": None, "id": 2, "price": None}]
+    assert rows_written() == [{"name": "a", "id": 1, "price": 1.5}, {"name": None, "id": 2, "price": None}]
 
 
 def test_a_url_with_a_password_puts_it_into_no_file(dagkit, postgres, monkeypatch):
@@ -243,7 +248,7 @@ def test_a_url_with_a_password_puts_it_into_no_file(dagkit, postgres, monkeypatc
     written = code + Path("mine/properties.properties").read_text() + answer.out + answer.err
     assert f":{PASSWORD}@" not in written
     assert "the password is in no file: set the variable DB_PASSWORD to it before a launch" in answer.err
-    assert rows() == [{"id": 7, "name": "a"}]
+    assert rows_written() == [{"id": 7, "name": "a"}]
 
 
 def test_a_topic_of_json_becomes_records_and_another_one_text(dagkit, kafka):
@@ -253,7 +258,7 @@ def test_a_topic_of_json_becomes_records_and_another_one_text(dagkit, kafka):
     kafka.produce(notes, ["a note"])
     code, answer = made(dagkit, "--from", f"kafka://{kafka.address}/{orders}")
     assert "    n: int\n    of: RowOf | None = None\n    more: int | None = None\n" in code
-    assert sorted(row["n"] for row in rows()) == [1] * 20 + [2]
+    assert sorted(row["n"] for row in rows_written()) == [1] * 20 + [2]
     (rejected,) = Path("mine/rejected").iterdir()
     assert json.loads(rejected.read_text())["text"] == "no JSON"
     assert "of: " not in answer.err
@@ -282,20 +287,18 @@ def test_a_terminal_is_asked(write, monkeypatch):
     assert Path("words/input/lines.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
-        ("--from empty", "the folder empty has no file to look at"),
-        ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
-        ("--from sqlite:///true.db", "name a table of the database: --table NAME; known here: 'orders', 'people'"),
-        ("--from sqlite:///true.db --table order", "no such table: order; did you mean 'orders'?"),
-        ("--from sqlite:///shop.db --table orders", "there is no database"),
-        ("--from empty --table orders", "--table goes with a database"),
-        ("--from empty --example count", "--from does not go with --example"),
-        ("--from zipped", "zipped holds only archives, which are not read: unpack them"),
-        ("--from list.json", "has no line with a JSON object"),
-    ],
+@rows(
+    "options, problem",
+    ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
+    ("--from empty", "the folder empty has no file to look at"),
+    ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
+    ("--from sqlite:///true.db", "name a table of the database: --table NAME; known here: 'orders', 'people'"),
+    ("--from sqlite:///true.db --table order", "no such table: order; did you mean 'orders'?"),
+    ("--from sqlite:///shop.db --table orders", "there is no database"),
+    ("--from empty --table orders", "--table goes with a database"),
+    ("--from empty --example count", "--from does not go with --example"),
+    ("--from zipped", "zipped holds only archives, which are not read: unpack them"),
+    ("--from list.json", "has no line with a JSON object"),
 )
 def test_what_cannot_be_read_is_said_and_nothing_is_made(dagkit, folder, options, problem):
     (folder / "empty").mkdir()

@@ -237,17 +237,6 @@ def test_an_address_without_a_port_is_wrong_usage(dagkit, word_count):
     dagkit("launch", word_count, "--metrics-address", "0.0.0.0").fails(2, "--metrics-port")  # noqa: S104 - refused
 
 
-def test_in_json_faults_and_warnings_are_events_too(dagkit, disconnected, word_count):
-    answer = dagkit("launch", disconnected, "--once", "--reference", "--log", "json")
-    (line,) = lines_of(answer)
-    assert (answer.code, line["event"], line["level"], line["exit_code"]) == (3, "stopped", "error", 3)
-    assert line["app"]
-    assert line["diagnostics"]
-    asked = ("--once", "--reference", "--log", "json", "-D", "dt.operator.split.prop.nonsense=1", "--allow-unknown")
-    told = lines_of(dagkit("launch", word_count, *asked))
-    assert [line["level"] for line in told if line["event"] == "diagnosed"] == ["warning"]
-
-
 FAILING = """
 from dagkit_operators import Items, Map
 
@@ -259,7 +248,17 @@ def populate_dag(dag, conf):
 """
 
 
-def test_in_json_a_window_that_failed_and_the_end_of_the_run_are_events(dagkit, write):
+def test_in_json_faults_warnings_a_window_that_failed_and_the_end_of_the_run_are_events(
+    dagkit, disconnected, word_count, write
+):
+    answer = dagkit("launch", disconnected, "--once", "--reference", "--log", "json")
+    (line,) = lines_of(answer)
+    assert (answer.code, line["event"], line["level"], line["exit_code"]) == (3, "stopped", "error", 3)
+    assert line["app"]
+    assert line["diagnostics"]
+    asked = ("--once", "--reference", "--log", "json", "-D", "dt.operator.split.prop.nonsense=1", "--allow-unknown")
+    told = lines_of(dagkit("launch", word_count, *asked))
+    assert [line["level"] for line in told if line["event"] == "diagnosed"] == ["warning"]
     write("failing.py", FAILING)
     answer = dagkit("launch", "failing.py", "--once", "--reference", "--log", "json")
     *_, failed, stopped = lines_of(answer)

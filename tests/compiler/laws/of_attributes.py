@@ -2,17 +2,8 @@
 
 import threading
 
-from dagkit import (
-    AffinityRule,
-    AffinityRulesSet,
-    AffinityType,
-    DagContext,
-    Locality,
-    OperatorContext,
-    PortContext,
-    ProcessingMode,
-    StatelessPartitioner,
-)
+from dagkit import DagContext, Locality, OperatorContext, PortContext, ProcessingMode, StatelessPartitioner
+from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from tests.compiler.cast import Deal, Dealer, Parity, Settled, SettledDealer, Source, Step, Whole, WholeSource
 from tests.compiler.laws.of_graphs import law
 from tests.compiler.sketches import sketch
@@ -21,8 +12,6 @@ from tests.compiler.sketches import sketch
 
 
 class _Locked(Parity):
-    """A codec that holds what cannot be sent."""
-
     def __init__(self):
         self.lock = threading.Lock()
 
@@ -34,8 +23,6 @@ class _LockedDeal(Deal):
 
 
 class _Incomparable:
-    """Compared with anything, it raises."""
-
     def __eq__(self, other):
         raise RuntimeError
 
