@@ -1,4 +1,4 @@
-"""Ports: what flows, what must be connected, which class a port belongs to, and what annotations of declarations say."""
+"""Ports: what flows, what must be connected, which class a port belongs to, and what annotations of them say."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final, Generic, TypeVar

@@ -9,7 +9,8 @@ import pytest
 from bench.scaling.imagined import Imagined
 from bench.scaling.phases import Changed, Coming, Phases, Watch, is_wanted
 from bench.scaling.report import Real, holds, page, real_lines, simulated_lines
-from bench.skew import LARGEST_RATIO, Race, page, tables
+from bench.skew import LARGEST_RATIO, Race, tables
+from bench.skew import page as page_of_stragglers
 from bench.skewing.contestants import CONTESTANTS, WholeReader, written
 from bench.skewing.work import (
     DEAR_STRETCH,
@@ -194,6 +195,6 @@ def race_of(dagkit: float, tmp_path: Path) -> Race:
 def test_what_takes_too_long_is_said_to(dagkit, verdict, tmp_path):
     race = race_of(dagkit, tmp_path)
     assert race.holds == (dagkit / 10 <= LARGEST_RATIO)
-    assert f"{verdict}, with 7 windows and 9 splits" in page([race], 30.0, 1)
-    assert "| Spark, speculation | 20.00 | 2.00 |" in page([race], 30.0, 1)
+    assert f"{verdict}, with 7 windows and 9 splits" in page_of_stragglers([race], 30.0, 1)
+    assert "| Spark, speculation | 20.00 | 2.00 |" in page_of_stragglers([race], 30.0, 1)
     assert ("MISSED" in "\n".join(tables([race]))) == (not race.holds)

@@ -1,4 +1,4 @@
-"""`run_app` returns what an application sent, wrote and kept, whichever crashes it survived; pytest finds its fixtures."""
+"""`run_app` returns what an application sent, wrote and kept, whichever crashes it survived; pytest has fixtures."""
 
 import json
 import sys
