@@ -8,7 +8,7 @@ from dagkit.engine.files.folders import folder_at
 from dagkit.ground.urls import below, plain
 from dagkit_operators.filesystem.access import looked_up
 from dagkit_operators.filesystem.listing import files_below
-from tests.services.azurite import ACCOUNT
+from tests.services.scripted import ACCOUNT
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from dagkit_operators import LineReader
 from dagkit_operators.filesystem.access import opened
 from tests.operators.finding.cast import Splitting, stretches
 from tests.operators.reading.cast import read
-from tests.services.hdfs import BLOCK
+from tests.services.scripted import BLOCK
 
 pytestmark = pytest.mark.slow
 

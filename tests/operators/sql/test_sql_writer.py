@@ -23,7 +23,7 @@ from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
 from tests.operators.ways import chain, files_of_at_most, refused, when
 from tests.processes import run_program
-from tests.services.losing_answers import LosingAnswers
+from tests.services.losing_proxy import LosingAnswers
 from tests.services.postgres import PASSWORD
 
 ALL = [(number, f"row {number}") for number in range(16)]
