@@ -128,7 +128,7 @@ def bucket(tmp_path_factory):
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory):
     """A blob server with Azure's interface, over HTTP."""
-    from tests.services.azurite import Azurite  # noqa: PLC0415 - only tests with this server need it
+    from tests.services.scripted import Azurite  # noqa: PLC0415 - only tests with this server need it
 
     with Azurite(tmp_path_factory.mktemp("azurite")) as server:
         yield server
@@ -146,7 +146,7 @@ def container(azurite, monkeypatch):
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory):
     """The URL of a real HDFS, through WebHDFS."""
-    from tests.services.hdfs import Hdfs  # noqa: PLC0415 - only tests with this server need it
+    from tests.services.scripted import Hdfs  # noqa: PLC0415 - only tests with this server need it
 
     with Hdfs(tmp_path_factory.mktemp("hdfs")) as server:
         yield server.url

@@ -4,7 +4,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -31,26 +30,20 @@ Result = Any
 class Tried:
     """An application of ours with input for several windows. All paths are relative to the working directory."""
 
-    application: Callable[[], StreamingApplication]
+    application: type[StreamingApplication]
     write_input: Callable[[Random], None]
     expected: Callable[[], Result]
     """What the input says."""
     written: Callable[[], Result]
     """What the output says."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Values, or functions that give them when the application is launched, by key."""
-    service: Callable[[Path], AbstractContextManager[object]] = nullcontext
-    """What runs while the application is tried, with its data in a folder: a broker."""
 
     def launch(self, path: str, machine: Machine, **options: Any) -> Launched:
-        application = self.application()
-        definitions = [
-            (f"dt.{key}", str(value() if callable(value) else value)) for key, value in self.settings.items()
-        ]
-        folder = Path(str(sys.modules[type(application).__module__].__file__)).parent
-        conf, faults = load(Sources(application=type(application).__name__, folder=folder, definitions=definitions))
+        definitions = [(f"dt.{key}", str(value)) for key, value in self.settings.items()]
+        folder = Path(str(sys.modules[self.application.__module__].__file__)).parent
+        conf, faults = load(Sources(application=self.application.__name__, folder=folder, definitions=definitions))
         assert not faults, faults
-        return launch(application, conf, until="once", machine=machine, path=path, durable=False, **options)
+        return launch(self.application(), conf, until="once", machine=machine, path=path, durable=False, **options)
 
 
 def lines_in(folder: str) -> list[str]:

@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyspark.sql  # noqa: F401 - each driver, a child of this process, needs it
-import pytest
 
 import dagkit.backends.spark.window.backend  # noqa: F401 - as above
 from dagkit.engine.program.points import Point
@@ -27,7 +26,8 @@ from dagkit.launching import Machine
 from tests.cluster.driver import cluster_settings
 from tests.cluster.standalone import Standalone
 from tests.faults import trials
-from tests.faults.trials import APPLICATIONS, STATE, UNAVAILABLE, UNCODED, apart, ended, in_folders, say, tried_once
+from tests.faults.applications import TRIED
+from tests.faults.trials import STATE, UNCODED, ended, in_folders, say, tried_once
 from tests.faults.unreliable import SCHEME, failing_everywhere
 from tests.patience import within
 from tests.processes import below, run_program, running
@@ -182,7 +182,7 @@ FAULTS: dict[str, Callable[[SparkTrial], str]] = {each.__name__: each for each i
 
 def pair(number: int) -> tuple[str, str]:
     around, fault = divmod(number, len(FAULTS))
-    return list(APPLICATIONS)[(fault + around) % len(APPLICATIONS)], list(FAULTS)[fault]
+    return list(TRIED)[(fault + around) % len(TRIED)], list(FAULTS)[fault]
 
 
 # ---- the program
@@ -228,62 +228,38 @@ def outliving(before: set[int]) -> Iterator[int]:
             os.waitpid(process, 0)
 
 
-class Trials:
-    """The trials of this process, and the servers that they share, which are started when a trial needs them."""
-
-    def __init__(self, home: Path, servers: ExitStack) -> None:
-        self._home = home
-        self._servers = servers
-        self._served: set[str] = set()
-
-    @cached_property
-    def cluster(self) -> Standalone:
-        return self._servers.enter_context(Standalone(self._home / "cluster"))
-
-    def run(self, number: int) -> dict[str, Any]:
-        application, fault = pair(number)
-        tried = APPLICATIONS[application]
-        if application not in self._served:
-            self._served.add(application)
-            self._servers.enter_context(tried.service(self._home / application))
-        chance = Random(f"{fault} {number}")  # noqa: S311 - no secret
-        trial = SparkTrial(tried, chance, number, MOMENT_SECONDS, Machine(cores=2), lambda: self.cluster)
-        before = children()
-        with on_a_small_disk() if fault == "disk_full" else nullcontext():
-            apart(lambda: tried.write_input(chance))
-            result = tried_once(trial, fault, FAULTS[fault])
-        trial.problems += [f"process {each} outlived its driver" for each in outliving(before | self._shared())]
-        return {
-            "application": application,
-            **result,
-            "disturbed": trial.disturbed,
-            "kills": trial.kills,
-            "problems": [*result["problems"], *trial.problems],
-        }
-
-    def _shared(self) -> set[int]:
-        """The processes of the cluster, if it was started."""
-        if "cluster" not in vars(self):
-            return set()
-        return {each.process.pid for each in (self.cluster.master, *self.cluster.workers)}
+def run(number: int, cluster: Callable[[], Standalone]) -> dict[str, Any]:
+    application, fault = pair(number)
+    tried, chance = TRIED[application], Random(f"{fault} {number}")  # noqa: S311 - no secret
+    trial = SparkTrial(tried, chance, number, MOMENT_SECONDS, Machine(cores=2), cluster)
+    if fault == attempts_twice.__name__:
+        cluster()  # its processes are there before the trial, and stay
+    before = children()
+    with on_a_small_disk() if fault == "disk_full" else nullcontext():
+        tried.write_input(chance)
+        result = tried_once(trial, fault, FAULTS[fault])
+    trial.problems += [f"process {each} outlived its driver" for each in outliving(before)]
+    return {
+        "application": application,
+        **result,
+        "disturbed": trial.disturbed,
+        "kills": trial.kills,
+        "problems": [*result["problems"], *trial.problems],
+    }
 
 
 def main(first: int, count: int) -> None:
     os.environ.setdefault("DAGKIT_CACHE", "")  # or a driver leaves a process that makes an archive of classes
     trials.end_with_parent()
     adopt_orphans()
-    folders = in_folders()
+    folders, home = in_folders(), Path.cwd()
     with ExitStack() as servers:
-        trials_here = Trials(Path.cwd(), servers)
+        cluster = cache(lambda: servers.enter_context(Standalone(home / "cluster")))
         for number in range(first, first + count):
             if pair(number) not in trials.NEEDS_A_FOLDER:
                 next(folders)
-                say(trials_here.run(number))
+                say(run(number, cluster))
 
 
 if __name__ == "__main__":
-    try:
-        main(int(sys.argv[1]), int(sys.argv[2]))
-    except pytest.skip.Exception as missing:
-        sys.stderr.write(str(missing))
-        sys.exit(UNAVAILABLE)
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from tests.faults.applications import TRIED
-from tests.faults.served import SERVED
-from tests.faults.trials import FAULTS, UNAVAILABLE
+from tests.faults.trials import FAULTS
 from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="on
 
 
 def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
-    """What a program of trials printed; skip the test if a service is not installed."""
+    """What a program of trials printed."""
     done = run_program(
         [sys.executable, "-m", *map(str, words)],
         cwd=folder,
@@ -32,8 +31,6 @@ def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
         check=False,
         seconds=600,
     )
-    if done.returncode == UNAVAILABLE:
-        pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr[-4000:]
     results = [json.loads(line) for line in done.stdout.splitlines()]
     sys.stdout.write("".join(f"{result}\n" for result in results))
@@ -46,12 +43,6 @@ def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
 def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path, application, trials):
     count = len(FAULTS) * -(-trials // 2)
     assert len(results_of(tmp_path, "tests.faults.trials", application, 0, count)) == count
-
-
-@pytest.mark.trial
-@pytest.mark.parametrize("application", SERVED)
-def test_after_a_fault_an_application_behind_a_broker_ends_with_the_same_output(tmp_path, application, trials):
-    assert len(results_of(tmp_path, "tests.faults.trials", application, 0, trials)) == trials
 
 
 @pytest.mark.trial

@@ -21,8 +21,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-import pytest
-
 from dagkit.engine.program.points import Point
 from dagkit.errors import DagkitError
 from dagkit.ground.clock import SystemClock
@@ -30,7 +28,6 @@ from dagkit.launching import Machine
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from tests.faults.applications import TRIED, Tried
-from tests.faults.served import SERVED
 from tests.faults.unreliable import SCHEME, Unreliable
 from tests.operators.driver_kills import KillAfter
 from tests.processes import await_end
@@ -39,11 +36,10 @@ T = TypeVar("T")
 PR_SET_PDEATHSIG = 1
 STATE = "state"
 MOST_KILLS = 3
-APPLICATIONS = TRIED | SERVED
 NEEDS_A_FOLDER = {("file_copy", "storage_fails")}
 """file_copy refuses an application's folder that is not mounted."""
-UNCODED, UNAVAILABLE = 3, 69
-"""Exit codes: of a driver that failed without a code, and of trials whose service is not installed."""
+UNCODED = 3
+"""The exit code of a driver that failed without a code."""
 
 
 @dataclass
@@ -166,7 +162,7 @@ FAULTS: dict[str, Callable[[Trial], str]] = {each.__name__: each for each in _EA
 
 
 def apart(work: Callable[[], T]) -> T:
-    """The result of work that a child process does: clients of brokers leave threads, and then no fork is safe."""
+    """The result of work that a child process does: what reads a ledger may leave threads, and then no fork is safe."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -208,7 +204,7 @@ def tried_once(trial: Trial, name: str, disturb: Callable[[Trial], str]) -> dict
 
 
 def undisturbed_seconds(tried: Tried, machine: Machine) -> float:
-    apart(lambda: tried.write_input(Random(0)))  # noqa: S311 - no secret
+    tried.write_input(Random(0))  # noqa: S311 - no secret
     began = time.monotonic()
     assert ended(Trial(tried, Random(0), 0, 0, machine).start()) == 0  # noqa: S311 - no secret
     return time.monotonic() - began
@@ -233,23 +229,18 @@ def say(result: Mapping[str, Any]) -> None:
 
 
 def main(application: str, first: int, count: int, only: str | None = None) -> None:
-    tried, folders = APPLICATIONS[application], in_folders()
+    tried, folders = TRIED[application], in_folders()
     faults = [only] if only else [fault for fault in FAULTS if (application, fault) not in NEEDS_A_FOLDER]
-    with tried.service(Path.cwd() / "service"):
+    next(folders)
+    seconds = undisturbed_seconds(tried, Machine("reference"))
+    for number in range(first, first + count):
         next(folders)
-        seconds = undisturbed_seconds(tried, Machine("reference"))
-        for number in range(first, first + count):
-            next(folders)
-            fault = faults[number % len(faults)]
-            chance = Random(f"{fault} {number}")  # noqa: S311 - no secret
-            apart(lambda chance=chance: tried.write_input(chance))
-            say(tried_once(Trial(tried, chance, number, seconds, Machine("reference")), fault, FAULTS[fault]))
+        fault = faults[number % len(faults)]
+        chance = Random(f"{fault} {number}")  # noqa: S311 - no secret
+        tried.write_input(chance)
+        say(tried_once(Trial(tried, chance, number, seconds, Machine("reference")), fault, FAULTS[fault]))
 
 
 if __name__ == "__main__":
     end_with_parent()
-    try:
-        main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
-    except pytest.skip.Exception as missing:
-        sys.stderr.write(str(missing))
-        sys.exit(UNAVAILABLE)
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

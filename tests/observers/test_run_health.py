@@ -29,16 +29,8 @@ def test_a_backlog_that_grows_is_a_warning_with_the_busiest_operator():
     [
         ({"at": NOON + timedelta(seconds=3550)}, None, False),
         ({"at": NOON}, "", False),
-        (
-            {"at": NOON, "longest_pause_seconds": 30.0},
-            "the longest pause before was 30 s",
-            True,
-        ),
-        (
-            {"at": NOON, "longest_pause_seconds": 1800.0},
-            "the longest pause before was 30 min 0 s",
-            False,
-        ),
+        ({"at": NOON, "longest_pause_seconds": 30.0}, "the longest pause before was 30 s", True),
+        ({"at": NOON, "longest_pause_seconds": 1800.0}, "the longest pause before was 30 min 0 s", False),
     ],
     ids=["it had some lately", "no pause is known", "it paused for less", "it pauses for long"],
 )

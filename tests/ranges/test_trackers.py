@@ -321,6 +321,12 @@ def test_an_empty_run_claims_nothing_and_who_got_less_than_it_asked_for_is_done(
         tracker.claim_many([199])
 
 
+@pytest.mark.parametrize("run", [[150, 140], [150, 150]], ids=["falls", "stands"])
+def test_a_run_that_does_not_rise_is_refused(run):
+    with pytest.raises(ClaimBackwards, match="claimed 1"):
+        OFFSETS().claim_many(run)
+
+
 def test_what_is_kept_of_an_array_is_plain_and_floats_are_no_offsets():
     tracker = OFFSETS()
     tracker.claim_many(np.array([100, 150], dtype=np.uint8))

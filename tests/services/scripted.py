@@ -1,5 +1,6 @@
-"""A real server for tests that a script runs, and that ends with the process that started it."""
+"""Real servers for tests, each of which a script runs, and which end with the process that started them."""
 
+import getpass
 import os
 import re
 import signal
@@ -7,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pytest
 
@@ -120,3 +121,49 @@ class ScriptedServer:
             except subprocess.TimeoutExpired:
                 stopped.kill()
                 raise
+
+
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The key of the only account, which is the same in every Azurite."""
+
+
+class Azurite(ScriptedServer):
+    """A server with one account, over plain HTTP."""
+
+    script = Path(__file__).with_name("azurite.sh")
+    is_fetched = True
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
+            "AZURE_STORAGE_ACCOUNT_KEY": KEY,
+            "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{self._ports[0]}/{ACCOUNT}",
+        }
+
+
+BLOCK = 2 << 20
+"""The bytes of a block."""
+
+
+class Hdfs(ScriptedServer):
+    """A NameNode with one DataNode."""
+
+    script = Path(__file__).with_name("hdfs.sh")
+    is_fetched = True
+
+    @property
+    def url(self) -> str:
+        """The root, for the user that owns it."""
+        return f"webhdfs://{getpass.getuser()}@127.0.0.1:{self._ports[0]}"
+
+
+class MariaServer(ScriptedServer):
+    """A server whose database `dagkit` is empty at first."""
+
+    script = Path(__file__).with_name("mariadb.sh")
+
+    def options(self, database: str = "dagkit") -> dict[str, Any]:
+        """What `pymysql.connect` takes, without the password."""
+        return {"host": "127.0.0.1", "port": int(self._ports[0]), "user": "dagkit", "database": database}

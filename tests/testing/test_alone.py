@@ -22,7 +22,7 @@ from dagkit import (
 )
 from dagkit.api.running import Shutdown
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange, WorkUnclaimed
-from dagkit.testing import Alone, FakeClock
+from dagkit.testing import Alone
 from tests.engine.worker.test_lifecycle import Noted
 
 
@@ -130,28 +130,6 @@ class Counting(Operator):
 
     def process(self, item: str) -> None:
         self.seen[item] += 1
-
-
-class Ticking(InputOperator):
-    output = OutputPort(str)
-    told = State(0)
-    _now: Any = None
-
-    def setup(self, context: Any) -> None:
-        self._now = context.now
-
-    def emit_tuples(self) -> None:
-        self.told += 1
-        self.output.emit(f"{self._now():%H:%M}")
-
-
-def test_an_input_operator_looks_at_the_clock_that_it_is_given():
-    clock = FakeClock()
-    alone = Alone(Ticking(), now=clock.now)
-    alone.look()
-    clock.advance(seconds=120)
-    alone.look()
-    assert (alone.sent(), alone.state) == (["00:00", "00:02"], {"told": 2})
 
 
 class Heard(Noted, InputOperator):

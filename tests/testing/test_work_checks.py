@@ -9,13 +9,7 @@ from typing import Any
 import pytest
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
-from dagkit.ranges import (
-    OFFSET_INFINITY,
-    OffsetRange,
-    OffsetRestrictionTracker,
-    PositionUnmeasured,
-    WorkUnclaimed,
-)
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, PositionUnmeasured, WorkUnclaimed
 from dagkit.testing import SplitsBroken, check_every_split_of
 from dagkit_operators import LineReader
 

@@ -12,8 +12,7 @@ from dagkit_operators.filesystem.access import looked_up, opened
 from dagkit_operators.filesystem.listing import files_below
 from tests.operators.finding.cast import Splitting, stretches
 from tests.operators.reading.cast import read
-from tests.services.azurite import ACCOUNT
-from tests.services.hdfs import BLOCK
+from tests.services.scripted import ACCOUNT, BLOCK
 
 pytestmark = pytest.mark.slow
 

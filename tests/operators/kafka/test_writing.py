@@ -15,7 +15,7 @@ from tests.engine.cast import Collect, Desk, Digits, Hurried, Ranges, arrived
 from tests.operators.kafka.topics_cast import login
 from tests.operators.ways import placed, refused, when
 from tests.services.broker import done
-from tests.services.losing_commits import LosingCommits
+from tests.services.losing_proxy import LosingCommits
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from tests.operators.sql.sql_cast import Database, TestDatabase
-from tests.services.mariadb import MariaServer
 from tests.services.postgres import PASSWORD
+from tests.services.scripted import MariaServer
 
 
 @pytest.fixture

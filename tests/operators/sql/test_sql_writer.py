@@ -24,7 +24,7 @@ from tests.engine.cast import Desk, chain
 from tests.operators.sql.sql_cast import Database, Meanwhile, Row, TestDatabase, rows_written, starting
 from tests.operators.ways import files_of_at_most, lines_in, refused, when
 from tests.processes import run_program
-from tests.services.losing_answers import LosingAnswers
+from tests.services.losing_proxy import LosingAnswers
 from tests.services.postgres import PASSWORD
 
 ALL = [(number, f"row {number}") for number in range(16)]
