@@ -162,8 +162,10 @@ BAD_INPUT = {
             f"{READS}test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partitions"
         ),
         "a record that its decoder refuses": f"{MESSAGES}test_a_message_that_its_decoder_refuses",
-        "a message that is no path": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
-        "a path that is not there": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
+        "a message that is no path": (
+            "operators/queues/test_queue_input.py::test_a_rejected_message_that_no_output_takes_fails_the_run_and_stays"
+        ),
+        "a path that is not there": f"{FINDING}test_base_a_file_that_is_not_there_ends_the_launch_and_is_named",
         "a table whose columns changed": "operators/sql/test_sql_reader.py::test_a_table_that_does_not_fit_is_named",
         "the same while it is written": (
             f"{SQL}test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued"

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from dagkit.cli import main
 from dagkit.ledger import Ledger
 from dagkit_operators.kafka.consumers import CONSUMERS
+from tests.operators.ways import lines_in
 
 pytestmark = pytest.mark.slow
 
@@ -56,10 +57,6 @@ def launch(*operators):
     return "" if answer.exit_code == 0 else answer.stderr
 
 
-def written():
-    return sorted(line for file in Path("out").glob("*") for line in file.read_text().splitlines())
-
-
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -82,7 +79,7 @@ def test_a_topic_that_is_not_there(kafka, folder):
     assert f"did you mean '{topic}s'?" in report
     kafka.produce(kafka.topic(name=topic), range(3))
     assert ", 3 offsets read, 6 B written to 1 file" in launched(*read(kafka.address, topic)).stdout
-    assert written() == ["0", "1", "2"]
+    assert lines_in("out") == ["0", "1", "2"]
 
 
 def test_offsets_that_were_removed_before_they_were_read(kafka):
@@ -97,7 +94,7 @@ def test_offsets_that_were_removed_before_they_were_read(kafka):
     assert f"topic {topic} has retention.ms=86400000, retention.bytes=-1" in report
     assert "[offsets-removed]" in report
     assert launch(*read(kafka.address, topic, on_removed="skip")) == ""
-    assert written() == ["0", "1", "2", "6", "7", "8"]
+    assert lines_in("out") == ["0", "1", "2", "6", "7", "8"]
 
 
 def test_a_message_that_its_decoder_refuses(kafka):
@@ -106,7 +103,7 @@ def test_a_message_that_its_decoder_refuses(kafka):
     report = launch(*read(kafka.address, topic))
     assert re.search(rf"the item 'x' of {topic}/0, offset 1 is rejected: .*\[item-rejected\]", report), report
     assert launch(*read(kafka.address, topic, parse="number_or_none")) == ""
-    assert written() == ["1", "3", "none"]
+    assert lines_in("out") == ["1", "3", "none"]
 
 
 def test_a_transaction_that_another_producer_fenced(kafka):

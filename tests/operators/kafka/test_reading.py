@@ -30,8 +30,7 @@ from tests.cases import cases
 from tests.engine.cast import Collect, Desk, Hurried, arrived, blocks_after_polls
 from tests.engine.poison_cast import die, killed, set_aside
 from tests.operators.kafka.topics_cast import login, transact
-from tests.operators.looking import look_for_long, looks
-from tests.operators.outages import at_outage
+from tests.operators.looking import at_outage, look_for_long, looks
 from tests.operators.ways import placed, refused, when
 
 pytestmark = pytest.mark.slow

@@ -1,8 +1,7 @@
 """Applications that copy or collect the messages of topics."""
 
 from dagkit_operators import KafkaReader, KafkaSplitter, KafkaWriter
-from tests.engine.cast import Collect, Desk, Draw, arrived
-from tests.operators.ways import chain
+from tests.engine.cast import Collect, Desk, Draw, arrived, chain
 from tests.services.broker import Broker
 
 LOGIN = {"sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": "alice-secret"}

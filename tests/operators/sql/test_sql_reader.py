@@ -1,4 +1,4 @@
-"""Each row of a table or a query is read once, however its keys are divided."""
+"""Each row of a table or a query is read once, however its keys are divided; a server that is away is waited for."""
 
 import logging
 import re
@@ -19,7 +19,7 @@ from dagkit_operators.sql.databases import connected
 from dagkit_operators.sql.faults import Kind, kind_of
 from tests.cases import cases
 from tests.engine.cast import Collect, Desk, arrived, chain
-from tests.operators.outages import at_outage
+from tests.operators.looking import at_outage
 from tests.operators.sql.sql_cast import Row, TestDatabase
 from tests.operators.ways import refused
 

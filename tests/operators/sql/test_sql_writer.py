@@ -1,4 +1,4 @@
-"""Rows are in the table once, wherever a run ends, and faults name the row or the column."""
+"""Rows are in the table once, in each kind of database, wherever a run ends, and faults name the row or the column."""
 
 import datetime as dt
 import logging

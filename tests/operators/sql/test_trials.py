@@ -1,4 +1,4 @@
-"""Drivers and the database are killed at random, and every row is in the table once. `--trials` is how often."""
+"""Drivers and servers are killed at random, and every row is in the table once. `--trials` is how often."""
 
 import multiprocessing
 import random
