@@ -1,4 +1,4 @@
-"""Files that others found are read line by line, each line once; what is no record goes its own way."""
+"""Files that others found are read line by line, each line once, and readers report where their records end."""
 
 import gzip
 import io
