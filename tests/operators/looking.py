@@ -22,7 +22,6 @@ def looks(alone: Alone[Any]) -> Iterator[None]:
 
 
 def look_for_long(alone: Alone[Any]) -> None:
-    """Look until a look fails."""
     for _ in looks(alone):
         pass
 

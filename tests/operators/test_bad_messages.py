@@ -45,7 +45,6 @@ def once(item):
 
 
 def launched(*operators):
-    """Launch these operators one after the other."""
     Path("app.py").write_text(APPLICATION.replace("OPERATORS", f"[{', '.join(operators)}]"))
     return CliRunner().invoke(main, ["launch", "app.py", "--path", "app", "--once", "--no-sync", "--reference"])
 

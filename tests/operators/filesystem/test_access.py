@@ -62,7 +62,6 @@ def options(monkeypatch, requests):
 
 
 def put(name: str, content: bytes, options: str) -> None:
-    """Write an object of the bucket."""
     store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
     with store.open_output_stream(f"bucket/{name}") as out:
         out.write(content)

@@ -64,7 +64,6 @@ def found(finder, folder):
 
 
 def rotate(folder: Path) -> None:
-    """Compress the file, as the rotation of logs does."""
     (folder / "a.log.1.gz").write_bytes(gzip.compress((folder / "a.log").read_bytes()))
     (folder / "a.log").unlink()
 

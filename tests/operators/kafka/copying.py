@@ -36,8 +36,6 @@ class Values(RowOperator):
 
 
 class Copy(StreamingApplication):
-    """Copies a topic."""
-
     address: str
     source: str
     target: str

@@ -34,7 +34,6 @@ def functions(tmp_path_factory):
 
 @pytest.fixture(params=["compiled C", "Python"])
 def way(request, monkeypatch):
-    """How messages pass."""
     found = None if request.param == "Python" else request.getfixturevalue("functions")
     for module in (consumers, transactions):
         monkeypatch.setattr(module, "native", lambda: found)

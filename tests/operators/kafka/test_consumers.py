@@ -28,7 +28,6 @@ def settings(broker):
 
 
 def read(source, upto):
-    """The offsets of the next messages."""
     found = []
     while source.offset < upto:
         messages = source.fetch(100).messages

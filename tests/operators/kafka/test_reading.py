@@ -64,7 +64,6 @@ def numbers(loop):
 
 
 def filled(broker, count=10, **config):
-    """A topic with so many numbers."""
     topic = broker.topic(**config)
     broker.produce(topic, range(count))
     return topic
@@ -90,7 +89,6 @@ def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka, tmp_path
 
 
 def clients():
-    """The clients of Kafka in this process."""
     return sum(thread.read_text() == "rdk:main\n" for thread in Path("/proc/self/task").glob("*/comm"))
 
 

@@ -282,8 +282,6 @@ def test_a_part_of_a_file_and_one_that_is_compressed_or_large_are_not_read_at_on
 
 
 class OpensItself(LineReader):
-    """Reads what its author opens."""
-
     @contextmanager
     def setup_stream(self, block: Block) -> Any:
         with super().setup_stream(block) as stream:

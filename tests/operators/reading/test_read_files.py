@@ -99,7 +99,6 @@ def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns, tmp_path)
 
 
 def block_of(path: Path) -> Block:
-    """A file as one block."""
     splitter = Alone(FileSplitterBase())
     splitter.work(FileInfo(str(path)))
     (block,) = splitter.sent()

@@ -44,7 +44,6 @@ def rows_read(database, **properties):
 
 
 def read_by(database, page_rows=2, **queries):
-    """The rows of queries are collected."""
     read = SqlReader(**database.settings, record_type=Row, page_rows=page_rows)
     return chain(**queries, read=read, texts=Map(lambda row: [row.number, row.text]), collect=Collect())
 

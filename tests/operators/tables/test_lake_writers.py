@@ -285,7 +285,6 @@ AWAY = "http://me:hunter2-planted@127.0.0.1:1/root?sv=2024&sig=hunter3%2Fplanted
 
 
 def shown_in(text):
-    """The secrets that a text shows."""
     return [secret for secret in SECRETS if secret in text]
 
 
