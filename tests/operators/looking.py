@@ -1,7 +1,9 @@
-"""Looking with an input operator until something is the case, without waiting for ever."""
+"""Looking with an input operator until something is the case, and acting when a server does not answer."""
 
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dagkit.testing import Alone
@@ -20,6 +22,22 @@ def looks(alone: Alone[Any]) -> Iterator[None]:
 
 
 def look_for_long(alone: Alone[Any]) -> None:
-    """Look until a look fails."""
     for _ in looks(alone):
         pass
+
+
+@contextmanager
+def at_outage(act: Callable[[], object]) -> Iterator[None]:
+    """Do something when an outage is reported."""
+
+    def seen(record: logging.LogRecord) -> bool:
+        if "does not answer" in record.getMessage():
+            act()
+        return True
+
+    logger = logging.getLogger("dagkit.api.outage")
+    logger.addFilter(seen)
+    try:
+        yield
+    finally:
+        logger.removeFilter(seen)

@@ -320,7 +320,6 @@ def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, opt
 
 
 def text_in(file):
-    """The lines of an output file."""
     if file.suffix == ".parquet":
         return "".join(f"{line}\n" for line in pq.read_table(file)["text"].to_pylist())
     with pa.input_stream(file) as stream:  # decompressed by its ending

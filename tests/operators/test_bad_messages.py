@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from dagkit.cli import main
 from dagkit.ledger import Ledger
 from dagkit_operators.kafka.consumers import CONSUMERS
+from tests.operators.ways import lines_in
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,6 @@ def once(item):
 
 
 def launched(*operators):
-    """Launch these operators one after the other."""
     Path("app.py").write_text(APPLICATION.replace("OPERATORS", f"[{', '.join(operators)}]"))
     return CliRunner().invoke(main, ["launch", "app.py", "--path", "app", "--once", "--no-sync", "--reference"])
 
@@ -54,10 +54,6 @@ def launch(*operators):
     answer = launched(*operators)
     assert (answer.exit_code == 0) == (re.search(r"\[[a-z-]+\]$", answer.stderr, re.MULTILINE) is None), answer.stderr
     return "" if answer.exit_code == 0 else answer.stderr
-
-
-def written():
-    return sorted(line for file in Path("out").glob("*") for line in file.read_text().splitlines())
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +78,7 @@ def test_a_topic_that_is_not_there(kafka, folder):
     assert f"did you mean '{topic}s'?" in report
     kafka.produce(kafka.topic(name=topic), range(3))
     assert ", 3 offsets read, 6 B written to 1 file" in launched(*read(kafka.address, topic)).stdout
-    assert written() == ["0", "1", "2"]
+    assert lines_in("out") == ["0", "1", "2"]
 
 
 def test_offsets_that_were_removed_before_they_were_read(kafka):
@@ -97,7 +93,7 @@ def test_offsets_that_were_removed_before_they_were_read(kafka):
     assert f"topic {topic} has retention.ms=86400000, retention.bytes=-1" in report
     assert "[offsets-removed]" in report
     assert launch(*read(kafka.address, topic, on_removed="skip")) == ""
-    assert written() == ["0", "1", "2", "6", "7", "8"]
+    assert lines_in("out") == ["0", "1", "2", "6", "7", "8"]
 
 
 def test_a_message_that_its_decoder_refuses(kafka):
@@ -106,7 +102,7 @@ def test_a_message_that_its_decoder_refuses(kafka):
     report = launch(*read(kafka.address, topic))
     assert re.search(rf"the item 'x' of {topic}/0, offset 1 is rejected: .*\[item-rejected\]", report), report
     assert launch(*read(kafka.address, topic, parse="number_or_none")) == ""
-    assert written() == ["1", "3", "none"]
+    assert lines_in("out") == ["1", "3", "none"]
 
 
 def test_a_transaction_that_another_producer_fenced(kafka):

@@ -1,4 +1,4 @@
-"""The first argument of an operator sets the property that each use of it sets."""
+"""Operators are imported from their modules on first use, and their first argument sets their main property."""
 
 import sys
 from importlib import import_module

@@ -100,6 +100,5 @@ FORMATS = [
 
 
 def number_in(item: Any) -> int:
-    """The number of a record as a reader sent it."""
     value = getattr(item, "value", item)
     return int((parsed(value) if isinstance(value, str) else value)["n"])

@@ -36,7 +36,6 @@ def lines(*texts: str | bytes, delimiter: bytes = b"\n", base: int = 0) -> Lines
 
 
 def read_lines(*texts: str, base: int = 0) -> ReadLines:
-    """Such a column as a reader makes it."""
     content = "".join(f"{text}\n" for text in texts).encode()
     return ReadLines(Chunk(np.frombuffer(content, np.uint8), base, b"\n"))
 

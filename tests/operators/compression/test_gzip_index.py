@@ -48,7 +48,6 @@ TEXT = "".join(f"{number} {' '.join(ANY.choices(WORDS, k=8))}\n" for number in r
 
 
 def members(content: bytes, *lengths: int, level: int = 6) -> bytes:
-    """A gzip file of several members."""
     edges = [0, *lengths, len(content)]
     return b"".join(gzip.compress(content[start:end], level) for start, end in pairwise(edges))
 

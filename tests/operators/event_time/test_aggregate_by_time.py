@@ -1,4 +1,4 @@
-"""Aggregates in windows of event time equal those of Python, whatever the order and the batches of the records."""
+"""Aggregates in windows of event time are those of Python, whatever the order, cuts, partitions and crashes."""
 
 from collections import Counter
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Event time in applications: from files to results, on every backend, across partitions, launches and crashes."""
+"""Event times in all their forms, their windows, and sums of files in event time, across partitions and launches."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

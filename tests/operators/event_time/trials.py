@@ -44,7 +44,6 @@ PHASES: Sequence[tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]] = 
 
 
 def add(home: Path, phase: int) -> None:
-    """Add the files of a phase."""
     for folder, records in zip(("one", "two"), PHASES[phase], strict=True):
         (home / folder).mkdir(parents=True, exist_ok=True)
         if records:
@@ -118,7 +117,6 @@ def report(point: Point, window_id: int) -> None:
 
 
 def run_on_spark(home: Path) -> None:
-    """Run what there is, and print each point that is reached."""
     launch(timed(home), until="idle", machine=Machine(), path=home / "app", probe=report, durable=False)
 
 

@@ -17,6 +17,7 @@ from dagkit_operators import Block, FileInfo, LineReader, MatchFiles, ReadFiles,
 from dagkit_operators.filesystem import object_store
 from dagkit_operators.filesystem.access import Found, NotRegular, opened
 from dagkit_operators.filesystem.identities import Identities, Recognised, has_identity
+from tests.cases import cases
 from tests.old_files import aged
 from tests.operators.finding.cast import Matching, Splitting
 from tests.operators.reading.cast import read
@@ -61,7 +62,6 @@ def options(monkeypatch, requests):
 
 
 def put(name: str, content: bytes, options: str) -> None:
-    """Write an object of the bucket."""
     store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
     with store.open_output_stream(f"bucket/{name}") as out:
         out.write(content)
@@ -205,15 +205,13 @@ def tail(path: Path) -> None:
     Alone(TailFiles()).work(FileInfo(str(path), 4, 0, 1))
 
 
-@pytest.mark.parametrize(
-    ("kind", "do", "then"),
-    [
-        pytest.param("folder", look_for, "or name another place in scanner.files", id="a folder that is scanned"),
-        pytest.param("folder", match, "or give another pattern", id="a folder of a pattern"),
-        pytest.param("file", match, "or give another pattern", id="a file of a pattern"),
-        pytest.param("file", read_block_of, "and launch again", id="a block's file"),
-        pytest.param("file", tail, "and launch again", id="a file that grows"),
-    ],
+@cases(
+    "kind, do, then",
+    ("a folder that is scanned", "folder", look_for, "or name another place in scanner.files"),
+    ("a folder of a pattern", "folder", match, "or give another pattern"),
+    ("a file of a pattern", "file", match, "or give another pattern"),
+    ("a block's file", "file", read_block_of, "and launch again"),
+    ("a file that grows", "file", tail, "and launch again"),
 )
 def test_what_may_not_be_read_is_reported_by_its_path_with_what_to_do(tmp_path, kind, do, then):
     (tmp_path / "folder").mkdir()
@@ -236,20 +234,14 @@ def fifo(tmp_path):
     os.close(held)
 
 
-SPECIAL = pytest.mark.parametrize(
+@cases(
     "do",
-    [
-        look_for,
-        match,
-        read_block_of,
-        lambda path: Alone(ReadFiles()).work(FileInfo(str(path), 4, 0, 1)),
-        lambda path: opened(str(path)),
-    ],
-    ids=["scanned", "a pattern", "a block's file", "a file to be read", "opened"],
+    ("scanned", look_for),
+    ("a pattern", match),
+    ("a block's file", read_block_of),
+    ("a file to be read", lambda path: Alone(ReadFiles()).work(FileInfo(str(path), 4, 0, 1))),
+    ("opened", lambda path: opened(str(path))),
 )
-
-
-@SPECIAL
 @pytest.mark.parametrize("kind", ["FIFO", "character device"])
 def test_what_is_no_regular_file_is_refused_where_it_is_named(kind, fifo, do):
     path = fifo

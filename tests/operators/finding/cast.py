@@ -35,7 +35,6 @@ class Splitting:
         return [info.file_name for info in self.window()[0]]
 
     def counts(self) -> tuple[int, int]:
-        """How many files and blocks the next window has."""
         files, blocks = self.window()
         return len(files), len(blocks)
 
@@ -56,7 +55,6 @@ class Running(Splitting):
         return sorted(self.names())
 
     def quarantined(self) -> list[QuarantinedFile]:
-        """The files that the last scan quarantined."""
         return self.alone.sent("quarantined")
 
 
@@ -88,7 +86,6 @@ class Matching:
         return sorted(Path(info.path).name for info in self.alone.sent())
 
     def quarantined(self) -> list[QuarantinedFile]:
-        """The files that the last scan quarantined."""
         return self.alone.sent("quarantined")
 
 

@@ -30,8 +30,6 @@ __all__ = ["shared_folder"]
 
 
 class Values(Collect):
-    """Keeps lines, of records or alone."""
-
     def process(self, item: Any) -> None:
         self.arrived.append(getattr(item, "value", item))
 

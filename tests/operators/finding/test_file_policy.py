@@ -64,7 +64,6 @@ def found(finder, folder):
 
 
 def rotate(folder: Path) -> None:
-    """Compress the file, as the rotation of logs does."""
     (folder / "a.log.1.gz").write_bytes(gzip.compress((folder / "a.log").read_bytes()))
     (folder / "a.log").unlink()
 
@@ -340,16 +339,11 @@ def test_a_scan_waits_for_the_tick_so_that_a_launch_with_one_scan_reads_what_was
     assert [Path(block.path).name for block in alone.sent()] == ["a.log"]
 
 
-def write_between(folder: Path, at: int) -> None:
-    """Write a file whose beginning, end and length are always the same."""
-    write(folder / "a.log", "x" * 400 + f"{at}" * 50 + "x" * 400, at)
-
-
 @BOTH
 def test_an_overwrite_between_the_edges_is_read_again(finder, folder):
     found = finder(folder)
     for at in (1000, 2000, 3000):
-        write_between(folder, at)
+        write(folder / "a.log", "x" * 400 + f"{at}" * 50 + "x" * 400, at)  # its edges and its length stay
         assert [found.look(), found.look()] == [["a.log"], []]
 
 

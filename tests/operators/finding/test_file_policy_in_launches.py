@@ -38,7 +38,6 @@ class Writer(FakeClock):
             self.touch(self.path, ago_millis=30)
 
     def touch(self, path: Path, *, ago_millis: int) -> Path:
-        """Let a file have changed so long ago."""
         nanos = (int(self.now().timestamp() * 1000) - ago_millis) * 10**6
         os.utime(path, ns=(nanos, nanos))
         return path
@@ -68,8 +67,6 @@ EACH = pytest.mark.parametrize("find", [scan, match, match_and_divide])
 
 
 class Folder:
-    """An application that reads a folder, and its launches."""
-
     def __init__(self, home: Path, find: Callable[[Path], dict[str, Operator]]) -> None:
         self.place = home / "in"
         self.place.mkdir()
@@ -81,7 +78,6 @@ class Folder:
         self.desk = Desk(home, chain(**find(self.place), collect=Collect()), clock=self.clock)
 
     def write(self, name: str, text: str, *, ago_millis: int = 60_000) -> Path:
-        """Write a file that was changed so long ago."""
         (path := self.place / name).write_text(text)
         return self.clock.touch(path, ago_millis=ago_millis)
 

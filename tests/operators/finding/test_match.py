@@ -34,7 +34,6 @@ from tests.operators.finding.cast import Matching, write
 
 
 def identity_of(path: Path) -> str | None:
-    """The identity of a file at its first look."""
     return Identities(()).identify(Found(str(path), 0, 0)).identity
 
 
@@ -322,3 +321,23 @@ def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again,
     first, *later = [checkpoint.size for checkpoint in stored if checkpoint is not None]
     assert (first > 20 * count, len(later)) == (True, 2)
     assert max(later) <= 20_000
+
+
+def test_known_files_are_left_out_of_a_listing_until_they_change(tmp_path):
+    same, grown, touched, new = (tmp_path / name for name in ("same", "grown", "touched", "new"))
+    recorded = []
+    for path in (same, grown, touched):
+        path.write_text(f"{path.name}\n")
+        status = path.stat()
+        recorded.append(f"{identity_of(path)}@{status.st_mtime_ns:x}.{status.st_ctime_ns:x}")
+    unchanged = Identities(recorded)
+    assert list(files_like(f"{tmp_path}/*", is_known=unchanged.is_unchanged)) == []
+    assert sorted(unchanged.unchanged) == sorted(recorded)
+    with grown.open("a") as file:
+        file.write("more\n")
+    os.utime(touched, (1_700_000_000, 1_700_000_000))
+    new.write_text("new\n")
+    later = Identities(recorded)
+    listed = {Path(found.path) for found in files_like(f"{tmp_path}/*", is_known=later.is_unchanged)}
+    assert listed == {grown, touched, new}
+    assert later.gone(recorded) == set(recorded[1:])

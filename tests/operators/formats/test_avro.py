@@ -250,7 +250,6 @@ def test_a_file_without_the_wanted_columns_is_an_error(content, tmp_path):
 
 
 def rejecting(content, folder, *cuts):
-    """The values of a file, and what was rejected."""
     reader = reading(content, folder, *cuts)
     return values(reader), [(bad.start, bad.reason) for bad in reader.sent("rejected")]
 
@@ -274,8 +273,6 @@ def test_a_file_that_ends_in_a_data_block_is_read_up_to_it_and_one_that_is_no_av
 
 
 class Keep(Collect):
-    """Keeps the numbers of records."""
-
     kind = "cast.keep-avro/1"
 
     def process(self, item: Any) -> None:

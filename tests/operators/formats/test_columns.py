@@ -752,10 +752,8 @@ def test_fields_of_records_within_records_that_no_type_names_are_counted_with_th
         {"id": 1, "start": rome, "stops": [rome, {"name": "Ostia"}], "fare": 2},
         {"id": 2, "start": {"name": "Rome", "part_of": {"name": "Italy", "code": "it"}}},
     ]
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     reader = Alone(JsonLinesReader(reader_context=JsonLinesContext(record_type=Ride)))
-    reader.work(Block(0, str(path), 0, path.stat().st_size))
+    reader.work(block_of(tmp_path, "".join(json.dumps(row) + "\n" for row in rows).encode()))
     assert [record.value.start.name for record in reader.sent()] == ["Rome", "Rome"]
     names = {*reader.metrics["names_ignored"].split(", ")}
     assert (reader.metrics["fields_ignored"], names) == (3, {"fare", "start.zip", "stops.zip"})
@@ -796,13 +794,9 @@ class Country:
 
 
 def test_a_missing_value_of_a_json_record_within_another_is_none_if_its_field_may_be_none(tmp_path):
-    lines = '{"capital": {"name": "Rome"}}\n{"capital": {"people": 7}}\n'
-    alone = Alone(JsonLinesReader(reader_context=JsonLinesContext(record_type=Country)))
-    path = tmp_path / "countries.jsonl"
-    path.write_text(lines)
-    alone.work(Block(0, str(path), 0, len(lines), facts={"length": len(lines)}))
-    assert [record.value for record in alone.sent()] == [Country(City("Rome", None), None, 1.0)]
-    assert [bad.reason for bad in alone.sent("rejected")] == ["capital.name: Field required"]
+    content = b'{"capital": {"name": "Rome"}}\n{"capital": {"people": 7}}\n'
+    records, ((_, reason),) = read(JsonLinesContext(record_type=Country), content, tmp_path)
+    assert (records, reason) == ([Country(City("Rome", None), None, 1.0)], "capital.name: Field required")
 
 
 def rows_of(text):

@@ -13,7 +13,7 @@ from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, PartWriter
 from tests.operators.driver_kills import kill_once
-from tests.operators.ways import placed
+from tests.operators.ways import lines_in, placed
 
 Backend = Literal["reference", "spark"]
 
@@ -36,8 +36,6 @@ class Values(RowOperator):
 
 
 class Copy(StreamingApplication):
-    """Copies a topic."""
-
     address: str
     source: str
     target: str
@@ -61,7 +59,7 @@ class Copy(StreamingApplication):
 
 
 def written_to(out: Path) -> list[int]:
-    return sorted(int(line) for path in out.rglob("*") if path.is_file() for line in path.read_text().splitlines())
+    return sorted(map(int, lines_in(out)))
 
 
 def copy(home: Path, application: Copy, backend: Backend, steps: Connection, freezes_at: Point | None = None) -> None:

@@ -13,9 +13,8 @@ from dagkit_operators.native import librdkafka
 from dagkit_operators.native.compiled import KAFKA_LIBRARY, KAFKA_SOURCE, kafka_columns
 from dagkit_operators.native.librdkafka import handle_of
 from hatch_build import MISSING, can_compile, compile_library
-from tests.engine.cast import Desk
+from tests.engine.cast import Desk, chain
 from tests.operators.kafka.topics_cast import copied, messages, transact
-from tests.operators.ways import chain
 from tests.services.broker import as_bytes
 
 pytestmark = pytest.mark.slow
@@ -35,7 +34,6 @@ def functions(tmp_path_factory):
 
 @pytest.fixture(params=["compiled C", "Python"])
 def way(request, monkeypatch):
-    """How messages pass."""
     found = None if request.param == "Python" else request.getfixturevalue("functions")
     for module in (consumers, transactions):
         monkeypatch.setattr(module, "native", lambda: found)

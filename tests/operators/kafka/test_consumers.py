@@ -1,9 +1,13 @@
-"""Consumers that are kept between readers: which one is lent, and where it continues."""
+"""Consumers that are kept between readers: which one is lent, where it continues, and what a child process does."""
+
+import os
+import signal
 
 import pytest
 
 from dagkit_operators.kafka import consumers
 from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Fetched
+from tests.patience import within
 from tests.services.broker import QUIET
 
 pytestmark = pytest.mark.slow
@@ -24,7 +28,6 @@ def settings(broker):
 
 
 def read(source, upto):
-    """The offsets of the next messages."""
     found = []
     while source.offset < upto:
         messages = source.fetch(100).messages
@@ -80,3 +83,26 @@ def test_a_broker_that_does_not_answer_has_reported_no_end(kafka, kept, monkeypa
         assert [source.fetch(100).end, source.fetch(100).end] == [3, 3]
         with kafka.paused():
             assert source.fetch(100) == Fetched()
+
+
+SETTINGS = {**DEFAULTS, "bootstrap.servers": "127.0.0.1:1"}
+ENDS_AFTER_SECONDS = round(within(30))
+
+
+def test_a_child_makes_a_consumer_of_its_own_and_releases_none_of_its_parent():
+    consumers = Consumers()
+    with consumers.at(SETTINGS, "topic", 0, 0, 10):
+        pass
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no handler runs while the library waits
+            signal.alarm(ENDS_AFTER_SECONDS)  # the library may wait for ever for threads that do not exist here
+            with consumers.at(SETTINGS, "topic", 0, 0, 10):
+                pass
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    consumers.close()

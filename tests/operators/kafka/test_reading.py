@@ -30,8 +30,7 @@ from tests.cases import cases
 from tests.engine.cast import Collect, Desk, Hurried, arrived, blocks_after_polls
 from tests.engine.poison_cast import die, killed, set_aside
 from tests.operators.kafka.topics_cast import login, transact
-from tests.operators.looking import look_for_long, looks
-from tests.operators.outages import at_outage
+from tests.operators.looking import at_outage, look_for_long, looks
 from tests.operators.ways import placed, refused, when
 
 pytestmark = pytest.mark.slow
@@ -65,7 +64,6 @@ def numbers(loop):
 
 
 def filled(broker, count=10, **config):
-    """A topic with so many numbers."""
     topic = broker.topic(**config)
     broker.produce(topic, range(count))
     return topic
@@ -91,7 +89,6 @@ def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka, tmp_path
 
 
 def clients():
-    """The clients of Kafka in this process."""
     return sum(thread.read_text() == "rdk:main\n" for thread in Path("/proc/self/task").glob("*/comm"))
 
 

@@ -9,9 +9,9 @@ import pytest
 from dagkit.compiler import compile_application
 from dagkit.plan import write_plan
 from dagkit_operators import Items, KafkaWriter
-from tests.engine.cast import Desk
+from tests.engine.cast import Desk, chain
 from tests.operators.kafka.topics_cast import LOGIN, copied
-from tests.operators.ways import chain, refused
+from tests.operators.ways import refused
 from tests.processes import run_program
 from tests.services.broker import running
 from tests.services.certificates import DAY, Authority

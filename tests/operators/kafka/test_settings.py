@@ -7,7 +7,6 @@ from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 from dagkit_operators import KafkaReader, KafkaSplitter
-from dagkit_operators.native.librdkafka import setting_names
 
 
 def compiled(settings):
@@ -32,11 +31,6 @@ def test_a_misspelt_setting_is_refused_with_the_name_that_is_meant():
         "read is wrong: the client library has no setting fetch.max.byte; did you mean 'fetch.max.bytes'?"
     )
     assert fault.help == "fix the value of dt.operator.read.prop.settings(fetch.max.byte)"
-
-
-def test_the_client_library_lists_its_settings_and_their_other_names():
-    assert {"fetch.max.bytes", "sasl.password", "acks", "request.required.acks", "ssl.key.pem"} <= setting_names()
-    assert not {"Property", ""} & setting_names()
 
 
 def test_only_settings_that_are_secret_are_hidden():

@@ -12,10 +12,9 @@ from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock, check_every_split_of
 from dagkit_operators import KafkaReader, KafkaSplitter
 from dagkit_operators.kafka.messages import KafkaRange
-from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.engine.cast import Collect, Desk, Hurried, arrived, chain
 from tests.engine.parts.test_listeners import Roomy
 from tests.operators.kafka.topics_cast import transact
-from tests.operators.ways import chain
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,7 @@
 """Applications that copy or collect the messages of topics."""
 
 from dagkit_operators import KafkaReader, KafkaSplitter, KafkaWriter
-from tests.engine.cast import Collect, Desk, Draw, arrived
-from tests.operators.ways import chain
+from tests.engine.cast import Collect, Desk, Draw, arrived, chain
 from tests.services.broker import Broker
 
 LOGIN = {"sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": "alice-secret"}
@@ -21,14 +20,12 @@ def copied(broker: Broker, source: str, target: str, *, at=None, reader=(), **wr
 
 
 def messages(broker: Broker, topic: str, home) -> list[str]:
-    """How the messages of a topic look."""
     at = {"bootstrap_servers": broker.address}
     split, read = KafkaSplitter(topics=[topic], **at), KafkaReader(parse=repr, **at)
     return arrived(Desk(home, chain(splitter=split, reader=read, collect=Collect())).run())
 
 
 def transact(broker: Broker, topic: str, value: bytes, *, commits: bool = True) -> None:
-    """Produce a value in a transaction."""
     producer = broker.producer(transactional_id=f"{topic}-{commits}")
     producer.init_transactions()
     producer.begin_transaction()

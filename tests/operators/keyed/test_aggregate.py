@@ -1,4 +1,4 @@
-"""Aggregates are those of Python, however items arrive: one by one, in batches, by partitions, with restarts."""
+"""Aggregates and counts are those of Python, however items arrive: alone, in batches, by partitions, with restarts."""
 
 from collections import Counter
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""Joins are those of SQL, however the input is divided into windows."""
+"""Joins are those of SQL, however the input is divided into windows, launches and files."""
 
 from dataclasses import dataclass
 from operator import itemgetter

@@ -6,8 +6,9 @@ from pydantic import SecretStr
 
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
-from dagkit_operators import AcknowledgeFiles, FileSplitterBase, LineReader, Map, PartWriter, QueuePaths
+from dagkit_operators import AcknowledgeFiles, FileSplitterBase, LineReader, PartWriter, QueuePaths
 from tests.engine.cast import Draw
+from tests.operators.ways import lines_in
 from tests.services.rabbitmq import left
 
 LINES = 3
@@ -25,10 +26,6 @@ def lines_of(count: int) -> list[str]:
     return sorted(f"file-{number}, line {line}" for number in range(count) for line in range(LINES))
 
 
-def lines_in(folder: str) -> list[str]:
-    return sorted(line for path in Path(folder).rglob("*") if path.is_file() for line in path.read_text().splitlines())
-
-
 def check(url: str, queue: str, count: int, copies: int = 1) -> None:
     """Each line of each file is there once for each message, no message is left, and the ledger proves it."""
     assert lines_in("output") == sorted(lines_of(count) * copies)
@@ -36,7 +33,7 @@ def check(url: str, queue: str, count: int, copies: int = 1) -> None:
     assert verify(Ledger.open("app")).is_valid
 
 
-def lines_copied(url: str, queue: str, *, takes_rejected: bool = False, **writer: int) -> Draw:
+def lines_copied(url: str, queue: str, **writer: int) -> Draw:
     """An application that copies the lines of the files that messages name, and fails if a file is missing."""
 
     def draw(dag, conf):
@@ -49,8 +46,5 @@ def lines_copied(url: str, queue: str, *, takes_rejected: bool = False, **writer
         messages.settled >> acknowledge.settled
         splitter.files_metadata_output >> acknowledge.metadata
         reader.blocks_metadata_output >> acknowledge.blocks
-        if takes_rejected:
-            texts = dag.add_operator("texts", Map(lambda rejected: f"{rejected.reason}: {rejected.text}"))
-            messages.rejected >> texts >> dag.add_operator("letters", PartWriter(file_path="letters"))
 
     return draw

@@ -13,14 +13,13 @@ import pytest
 from pydantic import SecretStr
 
 from apps.message_ingest.app import MessageIngest
-from dagkit.errors import RunFailure
 from dagkit.launching import Machine, launch
 from dagkit.testing import Alone
 from dagkit_operators import QueueInput
 from dagkit_operators.queues.consumer import QueueRefused
 from tests.cases import cases
 from tests.operators.looking import look_for_long, looks
-from tests.operators.queues.ingests import check, files, lines_copied, lines_in
+from tests.operators.queues.ingests import check, files
 from tests.patience import within
 from tests.services.certificates import Authority
 from tests.services.rabbitmq import RabbitMQ
@@ -135,29 +134,6 @@ def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path, trial
         check(broker.url, "files", count)
 
 
-def test_messages_that_name_no_file_are_reported_with_their_ids_and_stay(broker):
-    queue, missing = "without-files", Path("file-0").absolute()
-
-    def ingest(*, takes_rejected):
-        draw = lines_copied(broker.url, queue, takes_rejected=takes_rejected)
-        launch(draw, until="once", path="app", machine=Machine("reference"))
-
-    broker.send(queue, ["no\tpath", str(missing)])
-    with pytest.raises(RunFailure, match=r"the message is no path \(message without-files-0-no\tpath") as rejected:
-        ingest(takes_rejected=False)
-    assert "of the queue without-files" in rejected.value.problem
-    assert rejected.value.code == "item-rejected"
-    assert broker.left(queue) == 2
-    with pytest.raises(RunFailure, match=f"cannot read {missing}: there is no such file") as unreadable:
-        ingest(takes_rejected=True)
-    assert unreadable.value.code == "input-unreadable"
-    assert files(1) == [str(missing)]
-    ingest(takes_rejected=True)
-    check(broker.url, queue, 1)
-    reason = "the message is no path (message without-files-0-no\tpath of the queue without-files)"
-    assert lines_in("letters") == [f"{reason}: no\tpath"]
-
-
 INVALID = "the URL of the queue files is not valid"
 
 
@@ -165,7 +141,6 @@ INVALID = "the URL of the queue files is not valid"
     "change, queue, problem",
     ("password", ("guest:guest", "guest:wrong"), "files", "ACCESS_REFUSED"),
     ("queue", ("guest:guest", "guest:guest"), "absent", "no queue 'absent'"),
-    ("queue again", ("5672//", "5672//"), "absent", "no queue 'absent'"),
     ("a slash in the URL", ("guest:guest", "guest:wrong/word"), "files", INVALID),
     ("a number sign in the URL", ("guest:guest", "guest:wrong#word"), "files", INVALID),
     ("transport", ("amqp:", "rabbit:"), "files", INVALID),

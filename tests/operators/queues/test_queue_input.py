@@ -15,12 +15,12 @@ from dagkit.testing import Alone, Crash, CrashAfter
 from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
 from dagkit_operators.queues import consumer
 from dagkit_operators.queues.consumer import QueueRefused
+from dagkit_operators.queues.queue_message import UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
-from tests.engine.cast import Collect, Desk
-from tests.operators.looking import look_for_long, looks
-from tests.operators.outages import at_outage
-from tests.operators.queues.ingests import check, files, lines_copied, lines_in, lines_of
-from tests.operators.ways import chain
+from tests.engine.cast import Collect, Desk, chain
+from tests.operators.looking import at_outage, look_for_long, looks
+from tests.operators.queues.ingests import check, files, lines_copied, lines_of
+from tests.operators.ways import lines_in
 from tests.patience import within
 from tests.services.rabbitmq import left, send
 
@@ -232,3 +232,24 @@ def test_only_the_last_messages_are_remembered(queue):
             break
     assert found == list(map(str, range(35)))
     alone.operator.teardown()
+
+
+def nowhere(name):
+    return False
+
+
+def test_a_new_message_is_distinguished_from_equal_ones():
+    messages = UnnamedMessages()
+    assert [messages.add("a").id, messages.add("b").id, messages.add("a").id] == ["a-0", "b-1", "a-2"]
+
+
+def test_each_taken_message_is_recognised_until_the_broker_has_removed_it():
+    messages = UnnamedMessages()
+    first, second = messages.add("a"), messages.add("a")
+    assert messages.find("a", nowhere) == first
+    assert messages.find("a", {first.id}.__contains__) == second, "the first one is delivered already"
+    messages.remove(first)
+    assert messages.find("a", nowhere) == second
+    messages.remove(second)
+    assert messages.find("a", nowhere) is None
+    assert messages.taken == {}

@@ -40,8 +40,6 @@ PLACES = [CrashAfter(point) for point in Point]
 
 
 class Values(Collect):
-    """Keeps the values of records."""
-
     def process(self, item: Any) -> None:
         self.arrived.append(item.value)
 

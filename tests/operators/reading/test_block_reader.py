@@ -12,7 +12,7 @@ from typing import Any
 
 import fsspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dagkit import Backlog, BatchedOperatorStats, Block, Capacity, Partition, PartitioningContext, Response
@@ -230,6 +230,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @given(content=st.text("ab\r\n\ufeffé").map(str.encode) | st.binary())
+@example(content=b"1ab2\r\n3ab")
 def test_the_records_are_those_of_a_claimed_file(options, content, tmp_path_factory):
     """With their positions, what is rejected and counted, and the blocks that follow them."""
     block = block_of(tmp_path_factory.mktemp("whole"), b"." + content)
@@ -282,8 +283,6 @@ def test_a_part_of_a_file_and_one_that_is_compressed_or_large_are_not_read_at_on
 
 
 class OpensItself(LineReader):
-    """Reads what its author opens."""
-
     @contextmanager
     def setup_stream(self, block: Block) -> Any:
         with super().setup_stream(block) as stream:

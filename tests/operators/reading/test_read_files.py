@@ -1,4 +1,4 @@
-"""Files that others found are read line by line, each line once; what is no record goes its own way."""
+"""Files that others found are read line by line, each line once, and readers report where their records end."""
 
 import gzip
 import io
@@ -99,7 +99,6 @@ def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns, tmp_path)
 
 
 def block_of(path: Path) -> Block:
-    """A file as one block."""
     splitter = Alone(FileSplitterBase())
     splitter.work(FileInfo(str(path)))
     (block,) = splitter.sent()

@@ -29,8 +29,6 @@ MANY = "first\n" * 60
 
 
 class Log:
-    """A growing file, and the operator that reads it."""
-
     def __init__(self, folder: Path, content: str = "first\n", **properties: object) -> None:
         self.path = written(folder, content, "app.log")
         self.file: FileInfo = found(self.path)
@@ -51,7 +49,6 @@ class Log:
         return list(self.alone.sent())
 
     def rename(self) -> Path:
-        """Rename the file, and return its new path."""
         return self.path.rename(self.path.with_suffix(".log.1"))
 
 

@@ -117,7 +117,6 @@ def desk_of(home: Path, draw: Any, **given: Any) -> Desk:
 
 
 def fast_and_slow(home: Path) -> None:
-    """Write two growing files, of which one lags."""
     append(home / "in/fast.log", range(40))
     append(home / "in/slow.log", range(13))
 

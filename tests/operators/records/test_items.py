@@ -1,4 +1,4 @@
-"""Items that were given are sent once, however often the application is launched."""
+"""Items that were given are sent once, however often an application is launched; a merger passes on each item once."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A map makes the same of items whether it is handed one, or many at once."""
+"""Maps, filters and branches do the same for one item and for many at once, however their functions are written."""
 
 import io
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Items for which a function raises ValueError are rejected, alike one by one and in batches; all others are sent."""
+"""Items that a function or a model refuses are rejected with their places, alike one by one and in batches."""
 
 import dataclasses
 import json

@@ -21,7 +21,6 @@ def on_postgres(postgres):
 
 @pytest.fixture(params=["sqlite", pytest.param("on_postgres", marks=pytest.mark.service("postgres"))])
 def database(request):
-    """An empty database of either kind."""
     return request.getfixturevalue(request.param)
 
 

@@ -23,8 +23,6 @@ POINTS = [Point.PLANNED, Point.RUNNING, Point.STAGED, Point.APPENDED]
 
 @dataclass(frozen=True)
 class Keyed:
-    """A table whose rows have a key."""
-
     columns: str
     key: str | tuple[str, ...]
     keys: tuple[str, ...]

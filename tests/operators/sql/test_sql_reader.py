@@ -1,4 +1,4 @@
-"""Each row of a table or a query is read once, however its keys are divided."""
+"""Each row of a table or a query is read once, however its keys are divided; a server that is away is waited for."""
 
 import logging
 import re
@@ -19,7 +19,7 @@ from dagkit_operators.sql.databases import connected
 from dagkit_operators.sql.faults import Kind, kind_of
 from tests.cases import cases
 from tests.engine.cast import Collect, Desk, arrived, chain
-from tests.operators.outages import at_outage
+from tests.operators.looking import at_outage
 from tests.operators.sql.sql_cast import Row, TestDatabase
 from tests.operators.ways import refused
 
@@ -44,7 +44,6 @@ def rows_read(database, **properties):
 
 
 def read_by(database, page_rows=2, **queries):
-    """The rows of queries are collected."""
     read = SqlReader(**database.settings, record_type=Row, page_rows=page_rows)
     return chain(**queries, read=read, texts=Map(lambda row: [row.number, row.text]), collect=Collect())
 

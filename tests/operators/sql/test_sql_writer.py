@@ -1,4 +1,4 @@
-"""Rows are in the table once, wherever a run ends, and faults name the row or the column."""
+"""Rows are in the table once, in each kind of database, wherever a run ends, and faults name the row or the column."""
 
 import datetime as dt
 import logging
@@ -45,7 +45,6 @@ def desk_of(home, database, clock=None, **given):
 
 
 def writing(home, database, *items, **properties):
-    """A desk that writes these items in one window."""
     write = SqlWriter(**{"table": "numbers", "record_type": Row, **database.settings, **properties})
     numbers, made = Items[int](items=tuple(range(len(items)))), Map(lambda number: items[number])
     return Desk(home, chain(numbers=numbers, items=made, write=write))
@@ -87,8 +86,6 @@ def test_a_record_of_its_key_alone_is_there_once(tmp_path, sqlite):
 
 @dataclass(frozen=True)
 class Wide:
-    """A record with a field of each type."""
-
     number: int
     real: float
     flag: bool

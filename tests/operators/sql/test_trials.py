@@ -1,4 +1,4 @@
-"""Drivers and the database are killed at random, and every row is in the table once. `--trials` is how often."""
+"""Drivers and servers are killed at random, and every row is in the table once. `--trials` is how often."""
 
 import multiprocessing
 import random
@@ -36,7 +36,6 @@ def desk_of(home, database, clock=None):
 
 
 def run_and_be_killed(home, database, kill):
-    """A driver that is killed, unless it ends before."""
     desk_of(home, database).run(probe=kill)
 
 
@@ -70,7 +69,6 @@ def test_a_server_that_a_module_connects_to_and_the_driver_are_killed(tmp_path, 
 
 
 def kill_both(home, server, database, trial):
-    """Kill the server twice and the driver once, at random steps."""
     drawn = random.Random(trial)
     crash = CrashAfter(drawn.choice(POINTS), drawn.randint(1, 5))
     left = {(drawn.choice(POINTS), drawn.randint(1, 5)) for _ in range(2)}
@@ -117,7 +115,6 @@ def rows_copied(database: TestDatabase) -> Draw:
 
 
 def copy(home: Path, database: TestDatabase, backend: Literal["reference", "spark"], steps: Connection) -> None:
-    """Copy the rows that are there, and send each step."""
     launch(
         rows_copied(database),
         {"dt.attr.STREAMING_WINDOW_SIZE_MILLIS": 50},
@@ -129,8 +126,6 @@ def copy(home: Path, database: TestDatabase, backend: Literal["reference", "spar
 
 
 class Trial:
-    """Rows that are copied while something is killed."""
-
     def __init__(self, server: PostgresServer, home: Path, backend: str, seed: int) -> None:
         self.server, self.home, self.backend = server, home, backend
         self.random = random.Random(seed)

@@ -18,8 +18,6 @@ def all_rows(count=16):
 
 
 class Lake:
-    """A table of either format."""
-
     def __init__(self, home: Path) -> None:
         self.home = home
 

@@ -34,7 +34,6 @@ class Window:
 
 
 def highest() -> int:
-    """The most memory that this process has had."""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1]) << 10
 

@@ -1,4 +1,4 @@
-"""Rows are in a Delta or Iceberg table once, wherever a run ends, and faults name the column."""
+"""Rows are in a Delta or Iceberg table once, wherever a run ends; faults name the column, and no credentials."""
 
 import logging
 import sqlite3
@@ -14,14 +14,17 @@ from deltalake import DeltaTable as Delta
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from dagkit import Unavailable, Until
+from dagkit import Config, Unavailable, Until
+from dagkit.compiler import compile_application
 from dagkit.engine.program.points import Point
-from dagkit.errors import RunFailure
+from dagkit.errors import ApplicationFaults, RunFailure
+from dagkit.plan import write_plan
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators.tables import staged_rows, storage
 from dagkit_operators.tables.staged_rows import _entry_of
 from dagkit_operators.tables.storage import storage_failure
-from tests.engine.cast import Desk
+from tests.cases import cases
+from tests.engine.cast import Desk, files_in
 from tests.operators.sql.sql_cast import Meanwhile
 from tests.operators.tables.lakes import LAKES, DeltaLake, IcebergLake, all_rows, rows_written
 from tests.operators.tables.memory_of_a_window import ROWS, WIDTH
@@ -274,3 +277,66 @@ def test_no_version_of_pyiceberg_is_installed_whose_private_function_was_not_tri
     tried = Version(pyiceberg.__version__)
     assert tried in allowed
     assert Version(f"{tried.major}.{tried.minor + 1}.0") not in allowed
+
+
+SECRETS = ("hunter2-planted", "hunter3%2Fplanted", "hunter3/planted")
+AWAY = "http://me:hunter2-planted@127.0.0.1:1/root?sv=2024&sig=hunter3%2Fplanted"
+"""Where nothing answers."""
+
+
+def shown_in(text):
+    return [secret for secret in SECRETS if secret in text]
+
+
+IN_S3 = {
+    "AWS_ENDPOINT_URL": AWAY,
+    "AWS_ALLOW_HTTP": "true",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "me",
+    "AWS_SECRET_ACCESS_KEY": SECRETS[2],
+    "max_retries": "0",
+}
+SERVICE = {"type": "rest", "uri": AWAY}
+DATABASE = {"type": "sql", "uri": "sqlite:////nowhere/catalog.db?sig=hunter3%2Fplanted"}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Query string argument")  # SQLite takes no credentials in a URL
+@cases(
+    "kind, properties, code",
+    ("delta", DeltaLake, {"uri": "s3://bucket/table", "storage_options": IN_S3}, "system-unavailable"),
+    ("iceberg in a service", IcebergLake, {"catalog": SERVICE}, "system-unavailable"),
+    ("iceberg in a database", IcebergLake, {"catalog": DATABASE}, "database-refused"),
+)
+def test_a_system_that_is_away_is_reported_and_its_credentials_are_shown_nowhere(
+    tmp_path, *, kind, properties, code, caplog
+):
+    draw = rows_written(kind(tmp_path), waits_seconds=2, **properties)
+    plan = write_plan(compile_application(draw, Config.of({})).plan)
+    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
+    with caplog.at_level(logging.INFO), refused(code) as raised:
+        desk.run()
+    ledger = b"".join(path.read_bytes() for path in files_in(tmp_path / "app")).decode("utf-8", "replace")
+    assert ledger
+    assert shown_in(f"{plan} {raised.value} {raised.value.__cause__!r} {caplog.text} {ledger}") == []
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "az://container/table?sv=2024&sig=hunter2-planted",
+        "https://account.blob.core.windows.net/container/table?sig=hunter2-planted",
+        "s3://me:hunter2-planted@bucket/table",
+        "https://hunter2-planted@host/table",
+        "abfss://container:hunter2-planted@account.dfs.core.windows.net/table",
+    ],
+)
+def test_the_uri_of_a_delta_table_is_refused_if_it_shows_credentials(tmp_path, uri):
+    with pytest.raises(ApplicationFaults, match="the uri shows a user or a query") as raised:
+        compile_application(rows_written(DeltaLake(tmp_path), uri=uri), Config.of({}))
+    assert shown_in(str(raised.value)) == []
+
+
+@pytest.mark.parametrize("uri", ["lake/what?/table", "abfss://container@account.dfs.core.windows.net/table"])
+def test_a_uri_without_credentials_is_taken(tmp_path, uri):
+    assert DeltaLake(tmp_path).writer(uri=uri).uri == uri

@@ -1,4 +1,4 @@
-"""An expression says the same of one value and of a column of them, in whatever form the column is."""
+"""An expression or key says the same of one value and of a column of them, in whatever form the column is."""
 
 import copy
 import operator as op

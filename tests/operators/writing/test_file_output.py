@@ -27,8 +27,6 @@ from tests.operators.ways import after_windows, at_once, in_partitions
 
 
 class Single(FileOutput[int]):
-    """Writes all numbers to one file."""
-
     kind = "cast.single/1"
 
     def file_name(self, item: int) -> str | None:
@@ -317,8 +315,6 @@ def test_a_launch_that_ends_by_itself_has_no_limit_of_time(tmp_path):
 
 
 class ByName(FileOutput[str]):
-    """Writes each name to the file of this name."""
-
     kind = "names.by-name/1"
 
     def file_name(self, item):

@@ -1,4 +1,4 @@
-"""Parquet files are whole with each window, hold every record once, and are read back by Arrow and by the reader."""
+"""Parquet files are whole with each window and hold every record once; which types of items writers take."""
 
 import datetime as dt
 import io

@@ -1,4 +1,4 @@
-"""Parts hold every item once, are rolled where they are full, and go on where they were."""
+"""Parts hold every item once, are rolled where they are full, and continue; a block has a file of its own."""
 
 import gzip
 from itertools import pairwise

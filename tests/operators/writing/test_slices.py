@@ -151,7 +151,6 @@ def copying(home):
 
 
 def desk_with(home, files, **given):
-    """A desk with these files to copy."""
     for name, content in files.items():
         old_file(home / name, content)
     return Desk(home, copying(home), **given)

@@ -1,4 +1,4 @@
-"""Files in HDFS, through WebHDFS: in the blocks that its DataNodes hold, and renamed only to names that are free."""
+"""Files in HDFS are read in the blocks of its DataNodes and take only free names; those in Azure have versions."""
 
 import secrets
 
