@@ -73,3 +73,10 @@ def test_the_pieces_of_a_compressed_file_are_those_that_were_written(tmp_path, i
     ]
     places = [place_of(piece, {file: pieces}, str(tmp_path / "app")) for piece in pieces]
     assert [place.content() for place in places if place is not None] == CONTENTS
+
+
+def test_the_fields_of_groups_stand_among_the_others_in_a_checkpoint():
+    assert " ".join(Checkpoint().model_dump(mode="json")) == (
+        "format window launched began reported work queue search aside state held files finished receipts receipted "
+        "read event_times watermarks drained ended facts rows partitions altered answered"
+    )
