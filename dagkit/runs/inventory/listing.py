@@ -297,12 +297,11 @@ def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:
 
 def receivers(compilation: Compilation) -> Mapping[str, frozenset[str]]:
     """The operators that each operator sends items to."""
+    graph = compilation.graph
     found: dict[str, set[str]] = {}
-    for node in compilation.graph.nodes:
-        for _, stream in compilation.graph.connected_inputs(node.name):
-            for end in (stream.source, *stream.further_sources):
-                if end is not None:
-                    found.setdefault(end.node, set()).add(node.name)
+    for node in graph.nodes:
+        for sender in graph.senders(node.name):
+            found.setdefault(sender, set()).add(node.name)
     return {name: frozenset(names) for name, names in found.items()}
 
 
