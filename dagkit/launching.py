@@ -200,8 +200,8 @@ def launch_compiled(
             sessions = Sessions(machine.server, publish, interrupts.asked)
             loop = sessions.run(machine, lambda on: _backend(compilation, on, place, publish), loop_on)
     outputs = output_places(loop.run_state.program, settings.home)
-    incomplete = len({part.file for part in loop.checkpoint.files if not part.is_external})
-    return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot(), incomplete)
+    last, figures = loop.checkpoint, picture.snapshot()
+    return Launched(compilation.application, place, last.window, outputs, figures, last.output.incomplete)
 
 
 def _check_outputs(compilation: Compilation, *, durable: bool) -> None:

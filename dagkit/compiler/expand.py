@@ -264,7 +264,7 @@ def _rewired(stream: Stream, graph: Graph, insides: Mapping[str, _Inside], fault
                     )
                 )
 
-    sources = tuple(behind(filter(None, (stream.source, *stream.further_sources)), output=True))
+    sources = tuple(behind(stream.sources, output=True))
     sinks = tuple(behind(stream.sinks, output=False))
     return replace(
         stream,

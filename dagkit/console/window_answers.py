@@ -39,6 +39,7 @@ def table_of_all(folder: RunFolder) -> ChainRows:
 def row_of(window: Window, units: Mapping[str, str]) -> Row:
     """A window in one line, given the unit of the positions of each operator."""
     checkpoint, works = window.checkpoint, window.work
+    times, began = checkpoint.times, checkpoint.times.began
     counts, waiting = checkpoint.rows, [span for work in works for span in work.pending]
     rows = counts.operators.values()
     in_units = [(units.get(Address(work.input).operator, BYTE), work) for work in works]
@@ -47,10 +48,10 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
         "window": checkpoint.window,
         "block": window.record.seq,
         "committed": window.committed.isoformat(),
-        "launched": None if checkpoint.launched is None else checkpoint.launched.isoformat(),
-        "seconds": _seconds(checkpoint.began, window.committed),
-        "slots_seconds": _seconds(checkpoint.began, checkpoint.reported),
-        "commit_seconds": _seconds(checkpoint.reported, window.committed),
+        "launched": None if times.launched is None else times.launched.isoformat(),
+        "seconds": _seconds(began, window.committed),
+        "slots_seconds": _seconds(began, times.reported),
+        "commit_seconds": _seconds(times.reported, window.committed),
         "positions": sum(positions for _, positions in read),
         "read": by_unit(read),
         "waiting": len(waiting),
@@ -58,7 +59,7 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
         "pending": by_unit((unit or BYTE, _positions(work.pending)) for unit, work in in_units),
         "items": sum(each.received for each in rows),
         "rejected": sum(each.rejected for each in rows),
-        "files": len({part.file for part in checkpoint.finished}),
+        "files": len({part.file for part in window.output.finished}),
         "decisions": len(checkpoint.facts),
         "adds_up": all(each.adds_up for each in rows),
     }
@@ -91,7 +92,7 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
         ],
         "finished": [
             {"file": file, "bytes": sum(piece.length for piece in pieces)}
-            for file, pieces in islice(sorted(by_file(checkpoint.finished).items()), LISTED)
+            for file, pieces in islice(sorted(by_file(found.output.finished).items()), LISTED)
         ],
         "facts": [fact.model_dump(mode="json") for fact in checkpoint.facts],
     }
@@ -208,13 +209,13 @@ class Series:
 
 
 def _point(window: Window, units: Mapping[str, str]) -> Row:
-    row, checkpoint = row_of(window, units), window.checkpoint
-    launched = checkpoint.launched
+    row, times, changes = row_of(window, units), window.checkpoint.times, window.checkpoint.changes
+    launched = times.launched
     return {
         "at": window.committed.timestamp(),
         "launched": None if launched is None else launched.timestamp(),
         **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items", "rejected")},
-        "partitions": {name: len(given.keys) for name, given in checkpoint.partitions.items()},
+        "partitions": {name: len(given.keys) for name, given in changes.partitions.items()},
     }
 
 

@@ -80,7 +80,7 @@ def written_files(options: BatchOptions, *, proven: bool) -> list[WrittenFile]:
         _verify(ledger, options.path)
     files: dict[str, dict[str, WrittenFile]] = {}
     for entry in history(ledger):
-        for path, parts in by_file(entry.checkpoint.finished).items():
+        for path, parts in by_file(entry.output.finished).items():
             length = sum(part.length for part in parts)
             files.setdefault(parts[0].operator, {})[path] = WrittenFile(path, length)
     found = list(files.get(_operator(options, sorted(files)), {}).values())

@@ -101,9 +101,14 @@ class Stream:
     """Whether an end was left out because it leads nowhere. That fault is reported; rules must not report it again."""
 
     @property
+    def sources(self) -> tuple[End, ...]:
+        """Every source; more than one is a fault."""
+        return (*((self.source,) if self.source else ()), *self.further_sources)
+
+    @property
     def ends(self) -> tuple[End, ...]:
         """Every end that names an existing port, sources first."""
-        return (*((self.source,) if self.source else ()), *self.further_sources, *self.sinks)
+        return (*self.sources, *self.sinks)
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ class Graph:
     def _drawing(self) -> Mapping[tuple[str, str], tuple[Stream, ...]]:
         drawing: dict[tuple[str, str], tuple[Stream, ...]] = {}
         for stream in self.streams:
-            for source in filter(None, (stream.source, *stream.further_sources)):
+            for source in stream.sources:
                 drawing[source.node, source.port] = (*drawing.get((source.node, source.port), ()), stream)
         return drawing
 
@@ -155,6 +160,10 @@ class Graph:
     def connected_inputs(self, node: str) -> tuple[tuple[str, Stream], ...]:
         """The connected inputs of a node with their streams, in the order in which they were connected."""
         return self._inputs_in_order.get(node, ())
+
+    def senders(self, node: str) -> tuple[str, ...]:
+        """The operators that send to an operator, in the order in which its inputs were connected."""
+        return tuple(dict.fromkeys(end.node for _, stream in self.connected_inputs(node) for end in stream.sources))
 
     def edges(self) -> Iterator[tuple[Stream, End, End]]:
         """Every pair of a source and a sink, stream by stream."""

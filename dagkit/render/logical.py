@@ -80,7 +80,7 @@ def _wired_ports(graph: Graph) -> Mapping[str, list[Port]]:
     """The connected ports, by node: a port that a subclass hides is drawn if a stream names it."""
     wired: dict[str, list[Port]] = {}
     for stream in graph.streams:
-        for end in _sources(stream):
+        for end in stream.sources:
             wired.setdefault(end.node, []).append(Port(end.port, Side.OUT))
         for end in stream.sinks:
             wired.setdefault(end.node, []).append(Port(end.port, Side.IN))
@@ -119,12 +119,8 @@ def _declared_ports(graph: Graph, node: Node) -> Iterator[Port]:
         yield Port(outlet.name, Side.OUT, _payload_name(node.payload(outlet)), connected, outlet.required)
 
 
-def _sources(stream: Stream) -> tuple[Any, ...]:
-    return (*(() if stream.source is None else (stream.source,)), *stream.further_sources)
-
-
 def _stream_wire(graph: Graph, stream: Stream) -> Wire:
-    sources = _sources(stream)
+    sources = stream.sources
     delayed = any(graph.by_name[end.node].is_delay for end in sources)
     heads = []
     for sink in stream.sinks:

@@ -78,7 +78,7 @@ def replayed(compilation: Compilation, ledger: Ledger, place: str, window: int, 
     plan = RunningPlan.resumed(compilation, before)
     with Masking.of(lambda: plan.program).masked():
         written = _run(plan, ledger, before, entry, shadow)
-    mine = [part for part in (*entry.checkpoint.files, *entry.checkpoint.finished) if part.window == window]
+    mine = [part for part in entry.output.pieces if part.window == window]
     kept, made = _rows(plan.program, mine, completed, place), _rows(plan.program, written, {}, str(shadow))
     for operator, file in sorted({*kept, *made}, key=lambda key: (key[0], key[1] or "")):
         rows = (tuple(found.get((operator, file), ())) for found in (kept, made))
@@ -97,12 +97,13 @@ def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Window, Mapping[st
             Scene(),
         )
     before = Checkpoint() if window == 1 else entries[0].checkpoint
-    return before, found[0], by_file(part for entry in found for part in entry.checkpoint.finished)
+    return before, found[0], by_file(part for entry in found for part in entry.output.finished)
 
 
 def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Window, shadow: Path) -> list[Part]:
     """Run the window and return the pieces that it stages."""
     program, window = plan.program, entry.checkpoint.window
+    kept, progress = before.operators, entry.checkpoint.progress
     summary, flow = ProgramSummary(program), WatermarkFlow.of(program)
     again = WindowAgain(RunAgain.of(plan.compilation), ledger, PastWindow(window, entry.checkpoint.work, before))
     work = {into: [_work(again, into, entry.checkpoint)] for into in summary.elements}
@@ -110,15 +111,15 @@ def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Window, s
         window_id=window,
         arriving=tuple(_arriving(ledger, program, before, entry)),
         work=work_by_slot(work, summary.addresses),
-        state=state_by_slot(program, redistribute_state(program, before.state)),
+        state=state_by_slot(program, redistribute_state(program, kept.state)),
         committed=window - 1,
-        last=entry.checkpoint.drained,
+        last=progress.drained,
         launch=Launch(str(shadow), str(Path.cwd())),
         attempt=Attempt(
             StagingPlace(str(shadow), window, "replay", durable=False, home=str(Path.cwd())),
             leaves=Leaving.FOUND,  # what the window did of it is in `work`
         ),
-        seen={} if flow is None else flow.seen(before.event_times),
+        seen={} if flow is None else flow.seen(before.progress.event_times),
     )
     return ReferenceBackend(plan.compilation).run(task).parts
 
@@ -154,7 +155,7 @@ def _not_again(into: Address, window: int, why: str) -> RunFailure:
 
 def _arriving(ledger: Ledger, program: Program, before: Checkpoint, entry: Window) -> list[Sent]:
     """The items that input operators sent to the window, and those that delays held."""
-    held = restored(program, before.held) if before.window else first_of_delays(program)
+    held = restored(program, before.operators.held) if before.window else first_of_delays(program)
     taken, upto = _taken(entry.chain.before(entry.record, "ExecuteTransform")), _taken(entry.record)
     roots = {name: ledger.chain(name).dataset_id for name in ledger.names() if name in program.sources}
     discoveries = [

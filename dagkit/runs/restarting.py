@@ -75,8 +75,8 @@ class Restart:
         if chain is None or not 1 <= window < newest.window:
             raise _no_such_window(window, newest.window)
         reached, *beyond = _from(ledger, window)
-        later = [part for entry in beyond for part in entry.checkpoint.finished]
-        receipts = {absolute(receipt.file) for entry in beyond for receipt in entry.checkpoint.receipted}
+        later = [part for entry in beyond for part in entry.output.finished]
+        receipts = {absolute(receipt.file) for entry in beyond for receipt in entry.output.receipted}
         _refuse_unrepeatable(later, receipts, Path(place))
         files = by_file(part for part in later if part.part)
         there = {file for file in receipts.union(files) if Path(local_path(file)).is_file()}
@@ -89,7 +89,7 @@ class Restart:
             withdrawn=tuple(sorted(there)),
             missing=tuple(sorted(receipts.union(files) - there - staged)),
             unset=_set_in(newest) != _set_in(reached.checkpoint),
-            pieces=tuple(_places(reached.checkpoint.files, files, place, window)),
+            pieces=tuple(_places(reached.output.files, files, place, window)),
             block=reached.block,
         )
 
@@ -176,7 +176,7 @@ def _from(ledger: Ledger, window: int) -> Iterator[Window]:
 
 def _set_in(checkpoint: Checkpoint) -> object:
     """What was set while the application ran."""
-    return checkpoint.altered, checkpoint.partitions
+    return checkpoint.changes.altered, checkpoint.changes.partitions
 
 
 def _no_such_window(window: int, last: int) -> RunFailure:

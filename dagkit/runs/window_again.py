@@ -171,7 +171,7 @@ class WindowAgain:
     def _split(self, name: str) -> OnePartition:
         """Let a splittable operator process its work of the window again."""
         operators, before = self._operators, self._past.before
-        states = before.state.get(name, ())
+        states = before.operators.state.get(name, ())
         partition = operators.partition(name, states[0] if len(states) == 1 else {})
         operators.begin(partition, self._past.window)
         for item in sorted(self._consumed(name), key=lambda item: item.order):

@@ -285,15 +285,13 @@ def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
         for work in works
         if work.fraction is not None
     ]
-    more = [f"and {len(found) - MOST_PRINTED} more"] if len(found) > MOST_PRINTED else []
-    return f"; under way: {', '.join([*found[:MOST_PRINTED], *more])}" if found else ""
+    return f"; under way: {', '.join(_first(found))}" if found else ""
 
 
 def _written(outputs: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each operator that writes files, with their place."""
-    lines = [f"output: {shown_place(place)} ({name})" for name, places in outputs.items() for place in places]
-    more = [f"output: and {len(lines) - MOST_PRINTED} more folders"] if len(lines) > MOST_PRINTED else []
-    return [*lines[:MOST_PRINTED], *more]
+    named = [f"{shown_place(place)} ({name})" for name, places in outputs.items() for place in places]
+    return [f"output: {line}" for line in _first(named, "more folders")]
 
 
 def _unread(reason: str) -> str:
@@ -303,9 +301,14 @@ def _unread(reason: str) -> str:
 
 def _found_nothing(operator: str, searched: Sequence[str]) -> str:
     """A line about an operator that found no file. The patterns that other operators send are not known here."""
-    named = [shown(place) for place in searched[:MOST_PRINTED]]
-    more = [f"and {len(searched) - MOST_PRINTED} more"] if len(searched) > MOST_PRINTED else []
-    return f"{operator}: found no file to read{' in ' if named else ''}{', '.join([*named, *more])}"
+    places = ", ".join(_first(list(map(shown, searched))))
+    return f"{operator}: found no file to read{f' in {places}' if places else ''}"
+
+
+def _first(named: Sequence[str], more: str = "more") -> list[str]:
+    """The first of these, and how many more there are."""
+    rest = len(named) - MOST_PRINTED
+    return [*named[:MOST_PRINTED], *([f"and {rest} {more}"] if rest > 0 else [])]
 
 
 def has_live_table(output: Output, backend: str) -> bool:

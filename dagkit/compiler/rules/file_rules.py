@@ -124,6 +124,5 @@ def all_items_into(graph: Graph, node: Node) -> tuple[object, ...] | None:
 
 def _senders(graph: Graph, node: Node) -> list[Any]:
     """The operators without faults that send to an operator."""
-    ends = (end for _, stream in graph.connected_inputs(node.name) for end in (stream.source, *stream.further_sources))
-    senders = [graph.by_name[end.node].operator for end in ends if end is not None]
+    senders = [graph.by_name[name].operator for name in graph.senders(node.name)]
     return [sender for sender in senders if not sender.faults]

@@ -115,7 +115,7 @@ def _taken(end: End, first: Stream) -> Diagnostic:
 def connected_ports_are_not_hidden(graph: Graph) -> Iterator[Diagnostic]:
     """If a subclass declares a port again, the base class's port is no longer a port of the operator."""
     for stream in graph.streams:
-        for end in filter(None, (stream.source, *stream.further_sources, *stream.sinks)):
+        for end in stream.ends:
             node = graph.by_name[end.node]
             ports = node.input_ports if isinstance(end.declared, InputPort) else node.output_ports
             if ports.get(end.port) is not end.declared:

@@ -32,9 +32,10 @@ Worked = Sequence[tuple[str, FileWork]]
 def receipts_after(ended: EndedWindow, saved: Saved) -> Saved:
     """Return the open receipts after a window, and those that are due after it, which `Outputs` writes."""
     found = _found_in(ended)
-    if not ended.before.receipts and all(item.receipt is None for item in found):
+    before = ended.before.output
+    if not before.receipts and all(item.receipt is None for item in found):
         return {}
-    receipts = {receipt.source: receipt for receipt in ended.before.receipts}
+    receipts = {receipt.source: receipt for receipt in before.receipts}
     for item in found:
         source = item.receipt_source
         if source is not None:

@@ -56,7 +56,7 @@ class DriverInputs(RunPart):
         """Set up the input operators, each with its state from the ledger."""
         program, checkpoint = self._run.program, self._run.checkpoint
         for name in sorted(program.sources):
-            state, ended = self._journal.state_of(name), name in checkpoint.ended
+            state, ended = self._journal.state_of(name), name in checkpoint.progress.ended
             self._at_work[name] = self._lively(program, name, state, checkpoint.window + 1, ended=ended)
 
     def change(self, after: Program) -> None:

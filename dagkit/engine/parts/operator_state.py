@@ -42,8 +42,9 @@ class OperatorState(RunPart):
     def carried(self, program: Program) -> tuple[State, list[Sent]]:
         """The state and held items of the last checkpoint, for another program; raise if it cannot take them."""
         checkpoint = self._run.checkpoint
-        held = restored(program, checkpoint.held) if checkpoint.window else first_of_delays(program)
-        return redistribute_state(program, checkpoint.state), held
+        kept = checkpoint.operators
+        held = restored(program, kept.held) if checkpoint.window else first_of_delays(program)
+        return redistribute_state(program, kept.state), held
 
     def take(self, carried: tuple[State, list[Sent]]) -> None:
         """Continue with what another program carries over."""
@@ -65,8 +66,9 @@ class OperatorState(RunPart):
             yield Want.EMPTY, self._beat or now
             yield Want.CLOSE, now
         # an operator overrides `drained`, or a file waits for the notice that input is drained
-        waits = summary.drains or any(part.element_id is None for part in last.files)
-        if waits and not last.drained and last.window > 0:
+        output, progress = last.output, last.progress
+        waits = summary.drains or any(part.element_id is None for part in output.files)
+        if waits and not progress.drained and last.window > 0:
             yield Want.CLOSE, now
             if not any((begun_after + 1) % count for count in counts):
                 yield Want.LAST, now
@@ -91,7 +93,7 @@ class OperatorState(RunPart):
         return {"state": self._after(ended.answer), "held": held, "drained": ended.task.last}
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
-        self.state, self._held = checkpoint.state, list(ended.answer.delayed)
+        self.state, self._held = checkpoint.operators.state, list(ended.answer.delayed)
         run = self._run
         self._beat = run.now() + timedelta(milliseconds=run.summary.millis)
 
@@ -126,7 +128,7 @@ class Watermarks(RunPart):
         Between two windows, watermarks advance if a source becomes idle, or if an input operator advances its own.
         """
         run = self._run
-        flow, times = run.plan.flow, run.checkpoint.event_times
+        flow, times = run.plan.flow, run.event_times
         if flow is None or not flow.users or run.in_flight or Want.WORK in known or self._inputs.found:
             return
         waiting = self._queue.all()
@@ -154,7 +156,7 @@ class Watermarks(RunPart):
         run = self._run
         flow = run.plan.flow
         if flow is not None:
-            window.task = replace(window.task, seen=flow.seen(run.checkpoint.event_times))
+            window.task = replace(window.task, seen=flow.seen(run.event_times))
 
     def after(self, ended: EndedWindow, saved: Saved) -> Saved:
         plan = self._run.plan
@@ -163,5 +165,5 @@ class Watermarks(RunPart):
             return {"event_times": EventTimes()}
         has_delayed = bool(ended.answer.delayed)
         progress = self._progress(ended.window_id, ended.at, saved["queue"], has_delayed_items=has_delayed)
-        progress = replace(progress, reports=ended.answer.reports)
-        return {"event_times": flow.after(ended.before.event_times, progress)}
+        progress, before = replace(progress, reports=ended.answer.reports), ended.before.progress
+        return {"event_times": flow.after(before.event_times, progress)}

@@ -40,7 +40,7 @@ from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point
 from dagkit.engine.program.program import Program
-from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.checkpoint import Checkpoint, WindowOutput
 from dagkit.engine.record.redistribute import State
 from dagkit.engine.record.whole_files import elements_of, refuse_late, refuse_shared, settled, with_numbers
 from dagkit.engine.work.waiting import Waiting
@@ -73,9 +73,18 @@ class Outputs(RunPart):
         self._warned: set[str] = set()
         """Older files of which a warning has been logged."""
         self._uncommitted: list[StagingPlace] = []
-        committed = run.checkpoint
-        if (committed.finished or committed.receipted) and not is_finished(self._path, committed.window):
-            self._unfinished, self._owes_receipts = by_file(committed.finished), bool(committed.receipted)
+        if self._last.is_owed and not is_finished(self._path, run.window):
+            self._owe(self._last)
+
+    def _owe(self, output: WindowOutput) -> None:
+        """Note what is to be put in place after a commit."""
+        self._unfinished, self._owes_receipts = by_file(output.finished), bool(output.receipted)
+
+    @property
+    def _last(self) -> WindowOutput:
+        """The output of the last committed window."""
+        last = self._run.checkpoint
+        return last.output
 
     @property
     def _path(self) -> str:
@@ -93,7 +102,7 @@ class Outputs(RunPart):
         run = self._run
         if run.settings.until is not Until.STOPPED:
             return None
-        return next_wake(run.checkpoint.files, run.program.operators, self._woken_at)
+        return next_wake(self._last.files, run.program.operators, self._woken_at)
 
     def begin(self) -> None:
         settings = self._run.settings
@@ -153,6 +162,7 @@ class Outputs(RunPart):
     def after(self, ended: EndedWindow, saved: Saved) -> Saved:
         """Return the pieces of complete and of incomplete files. Raise unless they can be committed."""
         waiting: Waiting = saved["queue"]
+        output = ended.before.output
         decided, before, parts = self._aside.decided, self._gathered(ended), ended.answer.parts
         worked_on = elements_of([*ended.window.work, *decided.ended])
         written = elements_of([*before, *parts])
@@ -165,12 +175,13 @@ class Outputs(RunPart):
         return {
             "files": tuple(files),
             "finished": tuple(finished),
-            "read": with_numbers(ended.before.read, read),
+            "read": with_numbers(output.read, read),
         }
 
     def _gathered(self, ended: EndedWindow) -> Sequence[Part]:
         """Return the pieces of incomplete files; join the pieces of files without blocks if they are too many."""
-        files: Sequence[Part] = ended.before.files
+        output = ended.before.output
+        files: Sequence[Part] = output.files
         self._replaced = ()
         if not many(files):
             return files
@@ -185,8 +196,8 @@ class Outputs(RunPart):
         refuse_unseen(parts, self._path)
         written = [part for part in (*parts, *finished) if not part.is_external]
         if written:
-            self._began, last = self._began or when_began(self._path), self._run.checkpoint
-            refuse_blocked((*last.files, *written), self._folders)
+            self._began = self._began or when_began(self._path)
+            refuse_blocked((*self._last.files, *written), self._folders)
             older = refuse_written_again(written, self._began)
             self._warn_of_replacing([file for file in older if file not in self._warned])
 
@@ -199,22 +210,24 @@ class Outputs(RunPart):
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         self._forget_attempts(checkpoint.window)
-        self._unfinished, self._owes_receipts = by_file(checkpoint.finished), bool(checkpoint.receipted)
+        output = checkpoint.output
+        self._owe(output)
         attempt = ended.task.attempt
         staging = attempt.staging
         if staging is not None:
             self._woken_at = staging.began
         if self._replaced:
             forget(self._replaced, self._path)
-            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(checkpoint.finished))
+            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(output.finished))
             self._replaced = ()
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         """Remove what earlier runs left: the commit fences off other drivers."""
         if self._unswept:
             is_alone = not self._run.in_flight  # else a window may write files that slots write together
-            keys = incomplete_keys_in(ended.program, checkpoint.state) if is_alone else ()
-            needed = self._needed() | staged_in(checkpoint.finished) | set(map(region_name, keys))
+            kept, output = checkpoint.operators, checkpoint.output
+            keys = incomplete_keys_in(ended.program, kept.state) if is_alone else ()
+            needed = self._needed() | staged_in(output.finished) | set(map(region_name, keys))
             self._unswept = bool(sweep(self._path, needed, checkpoint.window, regions=is_alone))
 
     # ---- finishing
@@ -246,11 +259,11 @@ class Outputs(RunPart):
         run.probe(Point.DELIVERED, window_id)
         if self._owes_receipts:
             last, durable = run.journal.last_hash, run.settings.durable
-            write_receipts(run.checkpoint.receipted, self._path, last, window_id, durable=durable)
+            write_receipts(self._last.receipted, self._path, last, window_id, durable=durable)
             self._owes_receipts = False
         run.probe(Point.RECEIPTED, window_id)
         note_finished(self._path, window_id)
-        sweep_windows(self._path, staged_in(run.checkpoint.finished) - self._needed())
+        sweep_windows(self._path, staged_in(self._last.finished) - self._needed())
         run.probe(Point.FINISHED, window_id)
 
     def _place(self) -> None:
@@ -283,7 +296,7 @@ class Outputs(RunPart):
         """
         journal = self._run.journal
         newest = journal.newest_checkpoint()
-        named = attempts_in([*newest.files, *newest.finished])
+        named = attempts_in(newest.output.pieces)
         sweep_attempts(self._path, [place for place in self._uncommitted if place.folder not in named])
 
     def close(self) -> None:
@@ -291,8 +304,7 @@ class Outputs(RunPart):
 
     def _needed(self) -> set[str]:
         """The windows whose staged pieces are still needed."""
-        last = self._run.checkpoint
-        return staged_in(last.files) | {str(place.window) for place in self._uncommitted}
+        return staged_in(self._last.files) | {str(place.window) for place in self._uncommitted}
 
 
 def incomplete_keys_in(program: Program, state: State) -> Iterator[str]:

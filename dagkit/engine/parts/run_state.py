@@ -12,6 +12,7 @@ from dagkit.api.stats import by_unit
 from dagkit.api.work import unit_of
 from dagkit.compiler import Compilation
 from dagkit.engine.inputs.discoveries import Discovery
+from dagkit.engine.inputs.event_times import EventTimes
 from dagkit.engine.parts.in_flight import InFlightWindow, InFlightWindows
 from dagkit.engine.parts.running_plan import RunningPlan
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
@@ -173,12 +174,13 @@ class RunState:
         self.journal = Journal(ledger, self.program, fingerprint, version)
         self.checkpoint = self.journal.checkpoint().for_launch(self.now())
         """The checkpoint of the last committed window."""
-        if self.checkpoint.partitions or self.checkpoint.altered:
-            self.plan = RunningPlan.resumed(compilation, self.checkpoint)
+        last = self.checkpoint
+        if last.changes:
+            self.plan = RunningPlan.resumed(compilation, last)
             backend.load(self.plan.compilation)
         promised = self.journal.promised()
-        refuse_stranded(self.program, self.checkpoint, promised[0].deal if promised else ())
-        refuse_renamed(self.program, self.checkpoint.state)
+        refuse_stranded(self.program, last, promised[0].deal if promised else ())
+        refuse_renamed(self.program, last.operators.state)
         self.in_flight = InFlightWindows(backend, settings.overlap, self.woken.set, promised)
 
     @cached_property
@@ -195,6 +197,12 @@ class RunState:
     @property
     def summary(self) -> ProgramSummary:
         return self.plan.summary
+
+    @property
+    def event_times(self) -> EventTimes:
+        """The event times after the last committed window."""
+        progress = self.checkpoint.progress
+        return progress.event_times
 
     def now(self) -> datetime:
         return self.clock.now()

@@ -55,7 +55,7 @@ class RunningPlan:
         An edit of a property file that is newer than a value set at run time wins.
         """
         plan = cls.of(compilation)
-        for one in checkpoint.altered:
+        for one in checkpoint.changes.altered:
             if value_of(compilation, one.operator, one.name) != one.configured:
                 _log.warning(
                     "the value set for %s.%s while it ran is dropped, because its configuration was edited since",
@@ -72,7 +72,7 @@ class RunningPlan:
                     one.name,
                     faults,
                 )
-        return plan.partitioned_as(checkpoint.partitions)
+        return plan.partitioned_as(checkpoint.changes.partitions)
 
     @cached_property
     def program(self) -> Program:

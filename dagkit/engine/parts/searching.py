@@ -43,7 +43,8 @@ class RecordSearch(RunPart):
         self._queue = queue
         self._aside = aside
         self._marker = LaunchMarker(run.journal.store)
-        self.search = run.checkpoint.search
+        last = run.checkpoint
+        self.search = last.suspects.search
         self._next: Search | None = None
         """The search after the window that is committed now."""
         self._gives_way = False
@@ -272,7 +273,7 @@ class RecordSearch(RunPart):
         return {"search": self._next}
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
-        self.search = checkpoint.search
+        self.search = checkpoint.suspects.search
 
     def give_up(self, work: Iterable[WorkItem]) -> None:
         """Search no more in work that was given up."""

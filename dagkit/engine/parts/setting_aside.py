@@ -33,13 +33,14 @@ class Aside(RunPart):
         self._run = run
         self._queue = queue
         self._changes = changes
-        self.decided = DecidedWork(all_aside=run.checkpoint.aside)
+        last = run.checkpoint
+        self.decided = DecidedWork(all_aside=last.suspects.aside)
 
     def after(self, ended: EndedWindow, saved: Saved) -> Saved:
         return {"aside": self.decided.all_aside}
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
-        self.decided = DecidedWork(all_aside=checkpoint.aside)
+        self.decided = DecidedWork(all_aside=checkpoint.suspects.aside)
 
     @property
     def is_full(self) -> bool:

@@ -113,8 +113,8 @@ def _outputs(graph: Graph, name: str) -> list[tuple[str, str]]:
     found = [
         (end.node, end.port)
         for stream in graph.streams
-        for end in (stream.source, *stream.further_sources)
-        if end is not None and name in (stream.name, end.node, f"{end.node}.{end.port}")
+        for end in stream.sources
+        if name in (stream.name, end.node, f"{end.node}.{end.port}")
     ]
     if not found:
         known = [stream.name for stream in graph.streams] + [node.name for node in graph.nodes]

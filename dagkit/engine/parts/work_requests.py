@@ -68,7 +68,7 @@ class WorkRequests(RunPart):
         program, last = self._run.program, self._run.checkpoint
         after = program.after(item.into.operator)
         declared = [each for name in after for each in output_files(type(program.operators[name][0])).values()]
-        is_complete = item.element_id is not None and is_among(item.element_id, last.read)
+        is_complete = item.element_id is not None and is_among(item.element_id, last.output.read)
         if is_complete and any(each.of_blocks for each in declared):
             raise Refused(
                 f"the output files of block {item.element_id} are complete without this work",

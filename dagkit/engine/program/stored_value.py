@@ -30,7 +30,8 @@ class Grouped(BaseModel):
         grouped = dict(fields)
         for name, kind in _groups(cls).items():
             own = {field: grouped.pop(field) for field in kind.model_fields if field in grouped}
-            grouped.setdefault(name, own)
+            if own or cls.model_fields[name].is_required():
+                grouped.setdefault(name, own)
         return grouped
 
     @model_serializer(mode="wrap")

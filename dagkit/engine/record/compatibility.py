@@ -67,7 +67,7 @@ def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable
                 Scene(into.operator),
                 code="reader-replaced",
             )
-    for held in checkpoint.held:
+    for held in checkpoint.operators.held:
         if held.into not in inputs:
             raise _work_stranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)
 

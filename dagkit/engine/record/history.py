@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.checkpoint import Checkpoint, WindowOutput
 from dagkit.engine.record.journal import last_checkpoint, stored_at
 from dagkit.engine.record.row_account import RowAccount, RowsUnbalanced, breaches
 from dagkit.engine.record.status_file import LastWindow, SeenRun
@@ -32,6 +32,10 @@ class Window:
     def committed(self) -> datetime:
         block = self.record.block
         return block.system_time
+
+    @property
+    def output(self) -> WindowOutput:
+        return self.checkpoint.output
 
     @property
     def work(self) -> Sequence[InputWork]:

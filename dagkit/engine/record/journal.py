@@ -207,11 +207,11 @@ class Journal:
             stored, text = self._checkpoint.after(
                 checkpoint.as_json(), chain.standing.next_seq, partial(stored_at, chain)
             )
-        kept = text.encode()
+        kept, times = text.encode(), checkpoint.progress.event_times
         event = planned.execute(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             checkpoint=checkpoint_of(kept),
-            watermark=_later(planned.watermark, checkpoint.event_times.application),
+            watermark=_later(planned.watermark, times.application),
         )
         chain.append(event, [content, kept] if rows else [kept], planned=planned)
         self._checkpoint = stored

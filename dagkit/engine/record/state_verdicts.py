@@ -40,7 +40,7 @@ class Verdict:
 def verdicts(program: Program, ledger: Ledger) -> list[Verdict]:
     """What a launch of this program does with the state of the last window; refusals first."""
     checkpoint = newest_checkpoint(ledger)
-    kept = {name: states for name, states in checkpoint.state.items() if any(states)}
+    kept = {name: states for name, states in checkpoint.operators.state.items() if any(states)}
     found = [
         *_refusals(program, ledger, checkpoint),
         *_progress(program, ledger),
@@ -58,8 +58,8 @@ def _refusals(program: Program, ledger: Ledger, checkpoint: Checkpoint) -> Itera
         lambda: refuse_another(ledger, chain_name(program)),
         lambda: refuse_lost_inputs(ledger, program),
         lambda: refuse_stranded(program, checkpoint, ()),
-        lambda: refuse_renamed(program, checkpoint.state),
-        lambda: restored(program, checkpoint.held),
+        lambda: refuse_renamed(program, checkpoint.operators.state),
+        lambda: restored(program, checkpoint.operators.held),
     )
     for check in checks:
         try:
@@ -107,7 +107,7 @@ def _of_state(program: Program, name: str, states: Sequence[SavedState]) -> Iter
 
 def _beginning(program: Program, ledger: Ledger, checkpoint: Checkpoint) -> Iterator[str]:
     """The operators that declare state and have none in the ledger."""
-    known: Mapping[str, object] = {**checkpoint.state, **dict.fromkeys(ledger.names())}
+    known: Mapping[str, object] = {**checkpoint.operators.state, **dict.fromkeys(ledger.names())}
     for name, operators in program.operators.items():
         if name not in known and declared_state(type(operators[0])):
             yield name

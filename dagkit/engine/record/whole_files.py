@@ -13,7 +13,7 @@ from dagkit.errors import RunFailure, Scene, printable
 
 def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
     """Raise if a piece belongs to a file that may be in place already: it would replace the earlier pieces."""
-    read = [part for part in parts if part.element_id is not None and is_among(part.element_id, before.read)]
+    read = [part for part in parts if part.element_id is not None and is_among(part.element_id, before.output.read)]
     still = worked_on | before.queue.elements_among(elements_of(read))
     for part in read:
         if part.element_id not in still:

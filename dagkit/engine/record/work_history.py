@@ -58,13 +58,14 @@ def work_left(ledger: Ledger) -> Iterator[ListedWork]:
     What each launch repeats, as a scan of a pattern, does not wait between two launches.
     """
     last = newest_checkpoint(ledger)
+    suspects = last.suspects
     for item in last.queue:
         if item.is_for_next_launch:
             continue
-        is_suspect = last.search is not None and last.search.touches(item)
+        is_suspect = suspects.search is not None and suspects.search.touches(item)
         yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
     yield from untaken(ledger)
-    for each in last.aside:
+    for each in suspects.aside:
         item = each.item
         yield ListedWork("set aside", item.into.operator, _place_of(item), each.window, each.reason)
 

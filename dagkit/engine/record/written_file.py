@@ -43,9 +43,7 @@ def written_file(ledger: Ledger, file: str) -> WrittenFile:
         checkpoint = entry.checkpoint
         # pieces that were joined later keep the number of an earlier window
         mine = {
-            part.part: part
-            for part in (*checkpoint.files, *checkpoint.finished)
-            if part.file == file and part.window == checkpoint.window
+            part.part: part for part in entry.output.pieces if part.file == file and part.window == checkpoint.window
         }
         if mine:
             parts += mine.values()

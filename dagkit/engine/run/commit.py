@@ -7,7 +7,7 @@ from dagkit.engine.parts.run_part import EndedWindow
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point
-from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.checkpoint import Checkpoint, WindowTimes
 from dagkit.engine.run.run_parts import RunParts
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import DagkitError
@@ -76,8 +76,8 @@ class Committer:
         except DagkitError as error:
             journal.refuse_overtaken(error)
             raise
-        began, launched = ended.window.began, self._run.launched
-        return Checkpoint(window=ended.window_id, launched=launched, began=began, reported=ended.at, **saved)
+        times = WindowTimes(launched=self._run.launched, began=ended.window.began, reported=ended.at)
+        return Checkpoint(window=ended.window_id, times=times, **saved)
 
     def _run_again(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
         """Submit the window again if its failure allows another attempt; otherwise raise the failure."""

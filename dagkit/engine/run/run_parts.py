@@ -25,7 +25,8 @@ class RunParts:
 
     def __init__(self, run: RunState) -> None:
         """Restore the parts from the last checkpoint. Raise if the plan cannot take what it holds."""
-        inbox = RequestInbox(run.journal.store, run.clock.now, run.checkpoint.answered)
+        last = run.checkpoint
+        inbox = RequestInbox(run.journal.store, run.clock.now, last.changes.answered)
         self.operators = OperatorState(run)
         self.queue = PendingWork(run)
         self.inputs = DriverInputs(run, self.queue)

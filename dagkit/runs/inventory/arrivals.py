@@ -33,8 +33,7 @@ class Arrival:
 def senders(compilation: Compilation, receiver: str) -> str:
     """The operators that send items to an operator."""
     graph = compilation.graph
-    ends = (end for _, stream in graph.connected_inputs(receiver) for end in (stream.source, *stream.further_sources))
-    return " and ".join(sorted({end.node for end in ends if end is not None}))
+    return " and ".join(sorted(graph.senders(receiver)))
 
 
 def _finder(compilation: Compilation | None, receiver: str) -> str:

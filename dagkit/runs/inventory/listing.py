@@ -103,7 +103,7 @@ class FoundFiles:
             (owner_of(each.item.name, each.item.into.operator, noted.receivers), each.item.name): (
                 f"set aside: {each.reason}"
             )
-            for each in checkpoint.aside
+            for each in checkpoint.suspects.aside
         }
         last = _found_last(ledger, noted, [*set_aside, *noted.given_up])
         return cls(noted, waiting, _of_last(last, set_aside), _of_last(last, noted.given_up), followed)
@@ -272,7 +272,7 @@ def _states(
 def running_plan(compilation: Compilation, ledger: Ledger) -> tuple[RunningPlan, Checkpoint]:
     """The plan with which the next launch begins, and the checkpoint of the last window."""
     checkpoint = newest_checkpoint(ledger)
-    return RunningPlan.resumed(compilation, checkpoint) if checkpoint.altered else RunningPlan.of(
+    return RunningPlan.resumed(compilation, checkpoint) if checkpoint.changes.altered else RunningPlan.of(
         compilation
     ), checkpoint
 
@@ -297,19 +297,18 @@ def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:
 
 def receivers(compilation: Compilation) -> Mapping[str, frozenset[str]]:
     """The operators that each operator sends items to."""
+    graph = compilation.graph
     found: dict[str, set[str]] = {}
-    for node in compilation.graph.nodes:
-        for _, stream in compilation.graph.connected_inputs(node.name):
-            for end in (stream.source, *stream.further_sources):
-                if end is not None:
-                    found.setdefault(end.node, set()).add(node.name)
+    for node in graph.nodes:
+        for sender in graph.senders(node.name):
+            found.setdefault(sender, set()).add(node.name)
     return {name: frozenset(names) for name, names in found.items()}
 
 
 def _state_of(ledger: Ledger, checkpoint: Checkpoint, name: str) -> SavedState:
     """The state of an operator: an input operator keeps it in its own chain, another one in the checkpoint."""
-    if name in checkpoint.state:
-        return checkpoint.state[name][0]
+    if name in checkpoint.operators.state:
+        return checkpoint.operators.state[name][0]
     if name in ledger.names() and ledger.chain(name).kind is DatasetKind.ROOT:
         return stored_in(ledger.chain(name))[1]
     return {}

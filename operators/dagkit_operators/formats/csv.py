@@ -1,6 +1,7 @@
 """Reading CSV: columns by the names in the header of each file."""
 
 import csv
+from codecs import BOM_UTF8
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Self
@@ -25,8 +26,6 @@ from dagkit_operators.values.record_types import Ignored, reason_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MARK = b"\xef\xbb\xbf"
-"""A byte order mark in UTF-8."""
 HEADER_CHUNK = 16 << 10
 """Bytes that are read at a time to find the header."""
 SEARCHED = 1 << 20
@@ -211,8 +210,8 @@ class CsvContext(LineFormat):
 
         self._check_ends(part)
         content = part.data.tobytes()
-        if content.startswith(_MARK) and not _begins_file(part):
-            content = _MARK + content  # Arrow takes the first one for the mark of a file
+        if content.startswith(BOM_UTF8) and not _begins_file(part):
+            content = BOM_UTF8 + content  # Arrow takes the first one for the mark of a file
         reading = pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=schema.names)
         parsing = pa_csv.ParseOptions(delimiter=self.separator, quote_char=self.quote or False)
         included = [field for field in schema if not pa.types.is_null(field.type)]
@@ -254,7 +253,7 @@ class CsvContext(LineFormat):
         marks = Marks.of(Encoding(UTF_8), self.separator, self.quote, "\n")
         quotes = marks.quotes_in(part.data) if self.quote else np.empty(0, np.int64)
         if len(quotes):
-            first = len(_MARK) if part.data[: len(_MARK)].tobytes() == _MARK and _begins_file(part) else 0
+            first = len(BOM_UTF8) if part.data[: len(BOM_UTF8)].tobytes() == BOM_UTF8 and _begins_file(part) else 0
             if not marks.are_strict(part.data, quotes, first):
                 raise RowRefused("a quote is within a value: double it there, or set quote to '' if no value is quoted")
             if len(quotes) % 2:

@@ -1,8 +1,9 @@
 """Reading JSON lines: each line is an object."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pydantic import model_validator
 
@@ -17,9 +18,6 @@ from dagkit_operators.values.record_types import Ignored, names_within, other_me
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_MARK: Final = b"\xef\xbb\xbf"
-"""A byte order mark."""
 
 
 class NotObjects(RowRefused):
@@ -111,7 +109,7 @@ class JsonLinesContext(LineFormat):
             if not line.strip(self.blank):
                 continue
             try:
-                text = line.removeprefix(_MARK) if start == 0 else line
+                text = line.removeprefix(BOM_UTF8) if start == 0 else line
                 row = self._projected(json.loads(text))
                 record = row if maker.validated is None else maker.validated(row)
             except (ValueError, RecursionError) as fault:
@@ -185,7 +183,7 @@ def _trimmed(part: Part, blank: bytes) -> Sequence[Part]:
 
     starts = part.starts()
     for index, line in enumerate(part):
-        text = (line.removeprefix(_MARK) if starts[index] == 0 else line).strip(blank)
+        text = (line.removeprefix(BOM_UTF8) if starts[index] == 0 else line).strip(blank)
         if not text:
             continue
         is_object = text.startswith(b"{") and text.endswith(b"}")

@@ -218,3 +218,10 @@ def test_what_a_launch_refuses_is_refused_with_its_code(tmp_path, before, after,
         desk.run()
     assert (first.operator, first.fate, first.code) == (operator, Fate.REFUSED, refused.value.code)
     assert first.detail == refused.value.problem
+
+
+def test_the_fields_of_groups_stand_among_the_others_in_a_checkpoint():
+    assert " ".join(Checkpoint().model_dump(mode="json")) == (
+        "format window launched began reported work queue search aside state held files finished receipts receipted "
+        "read event_times watermarks drained ended facts rows partitions altered answered"
+    )

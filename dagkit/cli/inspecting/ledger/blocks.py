@@ -45,14 +45,15 @@ def _lines(chain: Chain, record: Record) -> Iterator[str]:
         whole = CheckpointReader(partial(stored_at, chain)).whole(loads(content), record.seq)
         checkpoint = Checkpoint.model_validate(whole)
         yield f"window: {checkpoint.window}"
-        work = checkpoint.work
+        work, counts = checkpoint.work, checkpoint.rows
         spans = [*work.consumed, *(span for part in work.inputs or () for span in part.consumed)]
         yield from _named("read", [str(span) for span in spans])
         yield from _named("wrote", _pieces(chain, record))
-        earlier = {file: pieces for file, pieces in by_file(checkpoint.finished).items() if len(in_order(pieces)) > 1}
+        finished = by_file(checkpoint.output.finished)
+        earlier = {file: pieces for file, pieces in finished.items() if len(in_order(pieces)) > 1}
         lengths = {file: sum(piece.length for piece in pieces) for file, pieces in earlier.items()}
         yield from _named("completed", [f"{file}, {length} B with earlier windows" for file, length in lengths.items()])
-        for name, rows in checkpoint.rows.operators.items():
+        for name, rows in counts.operators.items():
             yield f"{printable(name)}: {counted(rows.received, 'item')} received, {rows.passed_on} sent{_unsent(rows)}"
 
 
