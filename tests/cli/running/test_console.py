@@ -5,10 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from dagkit.console.serving import FolderOfApplications
 from tests.cli.conftest import ROOT
 from tests.patience import within
 from tests.processes import limited, next_line
@@ -53,6 +55,18 @@ def test_without_a_ledger_and_with_wrong_options_there_is_no_console(dagkit, wor
     dagkit("console", word_count).fails(6, "chain-missing")
     for wrong in ("--console=70000", "--console=x", "--allow-control"):
         assert dagkit("launch", wrong, word_count).code == 2
+
+
+@pytest.mark.parametrize("given", [[], [".dagkit"]])
+def test_without_an_application_the_console_is_of_all_that_were_launched_here(dagkit, word_count, monkeypatch, given):
+    for name in ("One", "Two"):
+        dagkit("launch", word_count, "--once", "--reference", "--path", f".dagkit/{name}")
+    monkeypatch.setattr("dagkit.cli.running.console._until_interrupted", lambda: None)
+    served = []
+    whole = "dagkit.cli.running.console.FolderOfApplications"
+    monkeypatch.setattr(whole, lambda place: served.append(place) or FolderOfApplications(place))
+    assert ADDRESS.search(dagkit("console", *given).out)
+    assert [Path(place).name for place in served] == [".dagkit"]
 
 
 def test_a_launch_with_a_console_prints_its_address(dagkit, word_count):
