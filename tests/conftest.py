@@ -173,6 +173,16 @@ def rabbitmq(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def redis(tmp_path_factory):
+    """A real Redis. All tests of a process share it."""
+    pytest.importorskip("redis", reason="run: pip install redis")
+    from tests.services.redis import Redis  # noqa: PLC0415 - only tests with this server need it
+
+    with Redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def postgres():
     """A real PostgreSQL server. All tests of a process share it; one that kills it starts it again."""
     from tests.services import postgres as postgres_server  # noqa: PLC0415 - only tests with this server need it

@@ -256,21 +256,27 @@ def interface(folder: RunFolder, closing: threading.Event, *, allows_control: bo
     """The ASGI application for one folder; its endless answers end when `closing` is set."""
     answers = Interface(folder, closing, allows_control=allows_control)
     return Starlette(
-        routes=[Route("/", partial(_static, "console.html")), Mount("/api/v1", routes=answers.routes())]
-        + [Route(f"/static/{name}", partial(_static, name)) for name in _names()],
-        exception_handlers={DagkitError: _failed, HTTPException: _missing},
+        routes=[
+            Route("/", partial(static, "console.html")),
+            Mount("/api/v1", routes=answers.routes()),
+            *static_routes(),
+        ],
+        exception_handlers=HANDLERS,
     )
 
 
-def _names() -> list[str]:
-    return [entry.name for entry in _folder().iterdir() if f".{entry.name.rpartition('.')[2]}" in _TYPES]
+def static_routes() -> list[Route]:
+    """The routes of the files of the page."""
+    names = [entry.name for entry in _folder().iterdir() if f".{entry.name.rpartition('.')[2]}" in _TYPES]
+    return [Route(f"/static/{name}", partial(static, name)) for name in names]
 
 
 def _folder() -> Any:
     return resources("dagkit.console").joinpath("static")
 
 
-def _static(name: str, _: Request) -> Response:
+def static(name: str, _: Request) -> Response:
+    """Answer with a file of the page."""
     content = _folder().joinpath(name).read_bytes()
     return Response(content, media_type=_TYPES[f".{name.rpartition('.')[2]}"])
 
@@ -315,3 +321,7 @@ def _failed(_: Request, error: Exception) -> Response:
 def _missing(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "only HTTP exceptions come here"
     return JSONResponse({"problem": error.detail}, status_code=error.status_code, headers=error.headers)
+
+
+HANDLERS = {DagkitError: _failed, HTTPException: _missing}
+"""What answers a request that failed."""

@@ -71,10 +71,17 @@ LOCAL = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Console:
-    """The console of one application's folder."""
+class FolderOfApplications:
+    """A folder that holds the folders of applications."""
 
-    folder: RunFolder
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The console of one application's folder, or of all those in a folder."""
+
+    folder: RunFolder | FolderOfApplications
     allows_control: bool = False
     """Whether the page may stop the run."""
 
@@ -103,10 +110,16 @@ class Console:
     def _app(self, token: str, port: int, address: str, closing: threading.Event) -> Any:
         from dagkit.console.access import LOCAL_NAMES, Access  # noqa: PLC0415 - they import optional libraries
         from dagkit.console.interface import interface  # noqa: PLC0415 - as above
+        from dagkit.console.several import interface_of_several  # noqa: PLC0415 - as above
 
         kept, own = KeptAddress(self.folder.place), ConsoleAddress(token=token, port=port)
+        answers = (
+            interface(self.folder, closing, allows_control=self.allows_control)
+            if isinstance(self.folder, RunFolder)
+            else interface_of_several(self.folder.place, closing, allows_control=self.allows_control)
+        )
         return Access(
-            interface(self.folder, closing, allows_control=self.allows_control),
+            answers,
             token=token,
             port=port,
             names=LOCAL_NAMES | {address.lower()},

@@ -25,6 +25,19 @@ LISTED = 200
 """The highest number of ranges of work, and of files, that the answer about one window lists."""
 
 
+_FIGURES = (
+    "window",
+    "waiting",
+    "waiting_positions",
+    "positions",
+    "items",
+    "rejected",
+    "slots_seconds",
+    "commit_seconds",
+)
+"""The figures of a window that have a series."""
+
+
 def table_of_all(folder: RunFolder) -> ChainRows:
     """The table of all windows."""
 
@@ -181,14 +194,7 @@ class Series:
         launched = self.folder.launched() if changing else None  # reading a large plan takes long
         counts = {} if launched is None else {operator.name: operator.count for operator in launched.plan.operators}
         return {
-            "at": [point["at"] for point in points],
-            "launched": [point["launched"] for point in points],
-            "window": [point["window"] for point in points],
-            "waiting_positions": [point["waiting_positions"] for point in points],
-            "waiting": [point["waiting"] for point in points],
-            "positions": [point["positions"] for point in points],
-            "items": [point["items"] for point in points],
-            "rejected": [point["rejected"] for point in points],
+            **{name: [point[name] for point in points] for name in ("at", "launched", *_FIGURES)},
             "partitions": {
                 name: [point["partitions"].get(name, counts.get(name)) for point in points] for name in changing
             },
@@ -214,7 +220,7 @@ def _point(window: Window, units: Mapping[str, str]) -> Row:
     return {
         "at": window.committed.timestamp(),
         "launched": None if launched is None else launched.timestamp(),
-        **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items", "rejected")},
+        **{name: row[name] for name in _FIGURES},
         "partitions": {name: len(given.keys) for name, given in changes.partitions.items()},
     }
 

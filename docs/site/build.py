@@ -28,7 +28,7 @@ PARTS = {
     "Start": ["first-look", "tutorial", "files-end-to-end", "installing", "recipes"],
     "Coming from": ["coming-from-apex", "coming-from"],
     "Write": ["writing-operators", "splitting", "partitions", "operators", "testing", "file-policy", "properties"],
-    "Connect": ["connectors", "kafka", "tables", "time"],
+    "Connect": ["connectors", "redis", "kafka", "tables", "time"],
     "Operate": ["cli", "clusters", "console", "bad-records", "metrics", "ledger", "security", "errors"],
     "Reference": ["reference/api", "reference/commands", "reference/operators", "reference/attributes"],
     "Explain": ["architecture", "benchmarks", "open-ends", "decisions/index"],

@@ -27,7 +27,7 @@ def test_windows_come_newest_first_in_pages_and_series_have_a_value_for_each(con
     whole, series = console.answer("windows?limit=500"), console.answer("series")
     rows = whole["rows"]
     assert ([row["window"] for row in rows], whole["next"]) == (list(range(len(rows), 0, -1)), None)
-    for name in ("window", "positions"):
+    for name in ("window", "positions", "commit_seconds"):
         assert series[name] == [row[name] for row in reversed(rows)]
     paged, after = [], 0
     while after is not None:

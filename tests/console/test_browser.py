@@ -1,15 +1,17 @@
 """The page in a real browser: what it shows, what its policy forbids, and who can use it."""
 
 import re
+import shutil
 from datetime import UTC, datetime
 
 import pytest
 
 from dagkit.compiler import compile_application
+from dagkit.console.serving import Console, FolderOfApplications
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Ledger
 from dagkit.render.folding import PARTS, READABLE
-from tests.console.conftest import FILES, LINES, again, run_copying, serious_faults
+from tests.console.conftest import FILES, LINES, Served, again, run_copying, serious_faults
 from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
@@ -51,6 +53,13 @@ def test_windows_files_and_operators_are_opened_by_keyboard(finished_page):
     show(page, "files")
     page.get_by_role("link", name=re.compile(r"1\.txt")).press("Enter")
     playwright.expect(page.get_by_role("heading", name="Reading 1")).to_be_visible()
+    show(page, "files")
+    page.get_by_role("link", name="Waiting").press("Enter")
+    playwright.expect(page.locator(".view.files")).to_contain_text("No row has all of this.")
+    page.get_by_role("link", name="Read", exact=True).press("Enter")
+    playwright.expect(page.get_by_role("link", name=re.compile(r"\.txt"))).to_have_count(FILES)
+    show(page, "windows")
+    playwright.expect(page.get_by_role("img", name=re.compile("^Time of a window"))).to_be_visible()
     show(page, "graph")
     page.get_by_role("button", name="Kept").press("Enter")
     playwright.expect(page.get_by_role("heading", name="Kept")).to_be_visible()
@@ -174,3 +183,26 @@ def test_two_windows_and_two_launches_are_compared(serve, open_page, tmp_path):
             ["Read", f"{before}", f"{after}", re.compile(rf"^.{before - after} \(.\d+ %\)$")]
         )
         assert serious_faults(page) == []
+
+
+def test_the_applications_of_a_folder_are_listed_and_opened(finished, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "One")
+    with Console(FolderOfApplications(str(tmp_path))).served() as url:
+        page, console = open_page(url), Served(url)
+        shutil.copytree(finished, tmp_path / "Two & more")
+        shutil.copytree(finished, tmp_path / "Two.20260101T000000")
+        page.reload()
+        rows = page.locator("tbody tr")
+        playwright.expect(rows).to_have_count(2)
+        playwright.expect(rows.first).to_contain_text("with nothing left to do")
+        assert serious_faults(page) == []
+        rows.last.get_by_role("link").click()
+        playwright.expect(page.locator("h1")).to_have_text("Copying")
+        show(page, "windows/1")
+        playwright.expect(page.get_by_role("heading", name="Window 1", exact=True)).to_be_visible()
+        page.get_by_role("link", name="All applications").click()
+        playwright.expect(rows).to_have_count(2)
+        assert [row["name"] for row in console.answer("applications")["rows"]] == ["One", "Two & more"]
+        statuses = [console.request(f"/of/{name}/api/v1/overview").status for name in ("One", "..", "%2e%2e", "Three")]
+        assert statuses == [200, 404, 404, 404]
+        assert console.request("/of/One/api/v1/overview", {}).status == 401

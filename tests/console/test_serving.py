@@ -47,8 +47,9 @@ def test_an_address_of_the_sixth_version_is_called_in_brackets(tmp_path):
         assert url.startswith("http://[::1]:")
 
 
-def test_the_page_names_nothing_on_other_servers_and_holds_no_code():
-    page = (STATIC / "console.html").read_text()
+@pytest.mark.parametrize("name", ["console.html", "applications.html"])
+def test_the_page_names_nothing_on_other_servers_and_holds_no_code(name):
+    page = (STATIC / name).read_text()
     assert re.findall(r'(?:src|href)="(?!/static/|#)', page) == []
     assert re.findall(r"<style|<script>| style=| on\w+=|javascript:", page) == []
     own = [path for path in STATIC.iterdir() if path.suffix in (".js", ".css") and not path.name.startswith("uPlot")]
@@ -61,7 +62,7 @@ def test_the_page_loads_all_its_modules_at_once():
     named = set(
         re.findall(r'(?:modulepreload" href|script src)="/static/([^"]+)"', (STATIC / "console.html").read_text())
     )
-    assert named == {path.name for path in STATIC.glob("*.js")}
+    assert named == {path.name for path in STATIC.glob("*.js")} - {"applications.js"}
 
 
 def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark():

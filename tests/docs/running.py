@@ -27,6 +27,7 @@ from tests.old_files import aged
 _VARIABLE = re.compile(r"[A-Z_]+=")
 SERVICES = {
     "localhost:5432": ("postgres", "address"),
+    "localhost:6379": ("redis", "address"),
     "localhost:5672": ("rabbitmq", "address"),
     "localhost:9092": ("kafka", "address"),
     "localhost:9093": ("kafka", "login_address"),

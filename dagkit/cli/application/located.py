@@ -87,13 +87,18 @@ app_or_path = click.argument("target", metavar="APP|PATH", shell_complete=launch
 """Add APP|PATH, which the command receives as `target`."""
 
 
+def launched_in(folder: str) -> list[str]:
+    """The folders of applications in a folder, without those that were kept for later."""
+    return sorted(
+        str(place) for place in Path(folder).glob("*") if holds_a_ledger(str(place)) and not is_kept(place.name)
+    )
+
+
 def only_here(_: click.Context, parameter: click.Parameter, given: str | None) -> str:
     """The target, or the only application that was launched here if none is given."""
     if given is not None:
         return given
-    found = sorted(
-        str(place) for place in Path(HOME).glob("*") if holds_a_ledger(str(place)) and not is_kept(place.name)
-    )
+    found = launched_in(HOME)
     missing = f"Missing argument '{(parameter.metavar or '').strip('[]')}'"
     if not found:
         raise click.UsageError(f"{missing}: no application was launched here, below {HOME}.")
@@ -102,12 +107,23 @@ def only_here(_: click.Context, parameter: click.Parameter, given: str | None) -
     return found[0]
 
 
-def _of(argument: Decorator, command: Command) -> Command:
+def all_here(context: click.Context, parameter: click.Parameter, given: str | None) -> str:
+    """As `only_here`, but the folder of all applications if several were launched here."""
+    return HOME if given is None and len(launched_in(HOME)) > 1 else only_here(context, parameter, given)
+
+
+def one_or_several(target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> Located:
+    """As `located`, but take the target as it is if it is a folder that holds the folders of applications."""
+    is_folder = path is None and not holds_a_ledger(target) and launched_in(target)
+    return Located(absolute(target)) if is_folder else located(target, path, configuring, output)
+
+
+def _of(argument: Decorator, command: Command, locate: Callable[..., Located] = located) -> Command:
     @functools.wraps(command)
     def wrapped(
         *args: Any, target: str, path: str | None, configuring: Callable[[str], Asked], output: Output, **kwargs: Any
     ) -> Any:
-        return command(*args, there=located(target, path, configuring, output), output=output, **kwargs)
+        return command(*args, there=locate(target, path, configuring, output), output=output, **kwargs)
 
     option = click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
     return argument(option(configured(spoken(wrapped))))
@@ -124,6 +140,14 @@ def of_application_or_only(command: Command) -> Command:
         "target", metavar="[APP|PATH]", required=False, callback=only_here, shell_complete=launched_here
     )
     return _of(argument, command)
+
+
+def of_one_or_several(command: Command) -> Command:
+    """As `of_application`; the target may be a folder of applications, and without it, all launched here are meant."""
+    argument = click.argument(
+        "target", metavar="[APP|PATH]", required=False, callback=all_here, shell_complete=launched_here
+    )
+    return _of(argument, command, one_or_several)
 
 
 def ledger_of(there: Located) -> Ledger:

@@ -1,20 +1,21 @@
-"""`dagkit console`: a page about an application, running or finished."""
+"""`dagkit console`: a page about an application, or about all in a folder, running or finished."""
 
 import signal
 import threading
 
 import rich_click as click
 
-from dagkit.cli.application.located import Located, of_application_or_only
+from dagkit.cli.application.finding import holds_a_ledger
+from dagkit.cli.application.located import Located, launched_in, of_one_or_several
 from dagkit.cli.application.options import WholeNumber
 from dagkit.cli.terminal.output import Output
 from dagkit.console.run_folder import RunFolder
-from dagkit.console.serving import LOCAL, Console
+from dagkit.console.serving import LOCAL, Console, FolderOfApplications
 from dagkit.ledger import Ledger
 
 
 @click.command()
-@of_application_or_only
+@of_one_or_several
 @click.option("--port", metavar="N", type=WholeNumber(0, 65535), default=0, help="The port; default: the last one.")
 @click.option("--address", metavar="ADDRESS", default=LOCAL, show_default=True, help="The address to serve at.")
 @click.option("--allow-control", is_flag=True, help="Let the page stop the application.")
@@ -28,11 +29,15 @@ def console(
 ) -> None:
     """Serve a page about an application until interrupted. It may be running or finished.
 
+    PATH may also be a folder of applications, such as `.dagkit`: the page lists them, with the page of each.
+
     The printed address contains a token: with it, one may read all that the ledger names.
     """
     place = there.place
-    Ledger.open(place)  # a folder without a ledger is refused at once
-    with Console(RunFolder(place), allows_control=allow_control).served(port, address) as url:
+    folder = RunFolder(place) if holds_a_ledger(place) or not launched_in(place) else FolderOfApplications(place)
+    if isinstance(folder, RunFolder):
+        Ledger.open(place)  # a folder without a ledger is refused at once
+    with Console(folder, allows_control=allow_control).served(port, address) as url:
         if output.as_json:
             output.document("dagkit.console.address/1", {"url": url})
         else:

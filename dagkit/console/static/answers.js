@@ -1,5 +1,7 @@
 // Requests to the server that sent this page.
 
+export const HERE = location.pathname.replace(/[^/]*$/, ""); // in a folder of applications, each has its own
+
 export async function ask(name, parameters = {}) {
   const response = await fetch(address(name, parameters), { credentials: "same-origin" });
   if (!response.ok) throw new Error(await problem(response));
@@ -18,7 +20,7 @@ function address(name, parameters) {
   for (const [key, value] of Object.entries(parameters)) {
     for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") query.append(key, one);
   }
-  return `/api/v1/${name}${query.size ? `?${query}` : ""}`;
+  return `${HERE}api/v1/${name}${query.size ? `?${query}` : ""}`;
 }
 
 async function problem(response) {

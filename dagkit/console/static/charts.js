@@ -1,7 +1,8 @@
 // Charts over time: uPlot in the colours of the page, with the last values as text for screen readers.
 
+import { ask, pauses } from "./answers.js";
 import { h } from "./dom.js";
-import { moment, time } from "./format.js";
+import { amount, bytes, count, duration, moment, time } from "./format.js";
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const INKS = ["--accent", "--second", "--third", "--fourth"];
@@ -59,4 +60,36 @@ export function chart(title, at, lines, shown, { stepped = false, least = 1000 }
   titled(-1);
   new ResizeObserver(() => (plot ? plot.setSize(sizes()) : (plot = draw()))).observe(place);
   return figure;
+}
+
+// The charts of the series, each in a list that is empty where there is nothing to draw.
+export function overTime(series, status) {
+  if (series.at.length < 2) return { backlog: [], read: [], rejected: [], partitions: [], times: [] };
+  const units = new Set([...Object.keys(status?.read ?? {}), ...Object.keys(status?.pending ?? {})]);
+  const shown = units.size === 1 ? (number) => amount(number, [...units][0]) : units.size ? count : bytes;
+  const counts = Object.entries(series.partitions).slice(0, 4);
+  const [at, [waits, read, items, rejected, slots, commit, ...partitions]] = apart(series.at, series.launched,
+    [series.waiting_positions, series.positions, series.items, series.rejected, series.slots_seconds, series.commit_seconds, ...counts.map(([, values]) => values)]);
+  const named = counts.map(([name], index) => [name, partitions[index]]);
+  return {
+    backlog: [chart("Backlog", at, [["waiting", waits]], shown)],
+    read: [series.positions.some(Boolean) ? chart("Read in a window", at, [["read", read]], shown) : chart("Items in a window", at, [["items", items]], count, { least: 4 })],
+    rejected: series.rejected.some(Boolean) ? [chart("Rejected in a window", at, [["rejected", rejected]], count, { least: 4 })] : [],
+    partitions: named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4 })] : [],
+    times: series.slots_seconds.some(Boolean) ? [chart("Time of a window", at, [["slots", slots], ["commit", commit]], duration, { least: 0.1 })] : [],
+  };
+}
+
+// Some of these charts above a table. Returns a function that draws them again after another window.
+export function charted(main, run, chosen) {
+  const place = h("div", { class: "charts" }), turn = pauses();
+  let window = null;
+  const update = ({ status }) => {
+    if (!turn.isDue() || window === (status?.window ?? 0)) return;
+    window = status?.window ?? 0;
+    void turn.take(() => ask("series")).then((series) => place.replaceChildren(...chosen(overTime(series, status)).flat()), () => { window = null; });
+  };
+  main.append(place);
+  update(run);
+  return update;
 }

@@ -11,14 +11,20 @@ const SLOW_SECONDS = 60; // an element that takes longer than this is named,
 const LONG = 3; // and a window that also takes so many times as long as it was to last
 
 export function health({ status, isLost, overview }) {
-  if (!status) return [];
-  const now = isLost ? unknown(status, overview.path) : isLive(status) ? keepsUp(status) : ended(status);
-  const sentences = [...now, ...troubles(status)];
-  if (!sentences.length) return [];
-  sentences.sort(([first], [second]) => KINDS.indexOf(first) - KINDS.indexOf(second));
-  return [section("Health", h("ul", { class: "health" }, sentences.map(([kind, ...sentence]) =>
-    h("li", { class: kind }, h("span", { "aria-hidden": "true", class: "mark" }, MARKS[kind]), h("span", {}, ...sentence)))))];
+  const sentences = status ? judged(status, isLost && unknown(status, overview.path)) : [];
+  return sentences.length ? [section("Health", listed(sentences))] : [];
 }
+
+// The worst that is to say of a run.
+export const worst = (status) => (status ? listed(judged(status).slice(0, 1)) : null);
+
+function judged(status, lost = null) {
+  const sentences = [...(lost || (isLive(status) ? keepsUp(status) : ended(status))), ...troubles(status)];
+  return sentences.sort(([first], [second]) => KINDS.indexOf(first) - KINDS.indexOf(second));
+}
+
+const listed = (sentences) => h("ul", { class: "health" }, sentences.map(([kind, ...sentence]) =>
+  h("li", { class: kind }, h("span", { "aria-hidden": "true", class: "mark" }, MARKS[kind]), h("span", {}, ...sentence))));
 
 const upper = (text) => text[0].toUpperCase() + text.slice(1);
 

@@ -1,6 +1,6 @@
 // The frame of the console: which view is shown, the state of the run, and the control.
 
-import { ask, command } from "./answers.js";
+import { HERE, ask, command } from "./answers.js";
 import { button, h } from "./dom.js";
 import { duration, time } from "./format.js";
 import { isLive } from "./operators.js";
@@ -22,6 +22,7 @@ let shown = null;
 
 function start() {
   if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the address has the token
+  if (HERE !== "/") document.querySelector(".brand").replaceChildren(h("a", { href: "/" }, "All applications"));
   found("views").append(...VIEWS.map((view) => h("li", {}, h("a", { href: `#/${view.id}` }, view.title))));
   addEventListener("hashchange", () => open(true));
   refresh().then(() => open(false)).then(listen);
@@ -61,7 +62,7 @@ async function refresh() {
 }
 
 function listen() {
-  const events = new EventSource("/api/v1/events");
+  const events = new EventSource(`${HERE}api/v1/events`);
   events.addEventListener("status", (event) => {
     const status = JSON.parse(event.data);
     if (!status || !run.overview) return;

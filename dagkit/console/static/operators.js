@@ -8,12 +8,12 @@ export const isLive = (status) => ["starting", "running", "draining"].includes(s
 
 export const operators = (main, run) => listing(main, "Operators", "operators", () => columns(isLive(run.status)), { follows: "status" });
 
-const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "busy" }), percent(share));
+export const meter = (share, name) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": name }), percent(share));
 
 // Rates while the run goes on, then sums.
 const columns = (live) => [
   ["Operator", (each) => h("a", { class: live && each.busiest ? "strong" : null, href: `#/graph/${encodeURIComponent(each.name)}` }, each.name), "", "name"],
-  ...(live ? [["Busy", (each) => meter(each.busy), "number", "busy"]] : []),
+  ...(live ? [["Busy", (each) => meter(each.busy, "busy"), "number", "busy"]] : []),
   ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number", "partitions"],
   ["Received", (each) => (live ? rate(each.received_per_second) : count(each.received)), "number", live ? "received_per_second" : "received"],
   ["Sent", (each) => (live ? rate(each.sent_per_second) : count(each.sent)), "number", live ? "sent_per_second" : "sent"],

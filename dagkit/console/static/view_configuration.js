@@ -5,12 +5,12 @@ import { listing } from "./listing.js";
 
 export const configuration = { id: "configuration", title: "Configuration", open };
 
-const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+const text = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1).replace(/\n */g, " ")); // lines break at the spaces
 const VALUES = [
   ["Operator", (row) => row.operator, "", "operator"],
   ["Name", (row) => row.name, "path", "name"],
   ["Value", (row) => text(row.value), "path", "value"],
-  ["Set by", (row) => row.origin ?? "not recorded", "path", "origin"],
+  ["Set by", (row) => row.origin ?? "not recorded", "path why", "origin"],
 ];
 
 async function open(main) {

@@ -7,8 +7,15 @@ import { listing } from "./listing.js";
 
 export const files = { id: "files", title: "Files", open };
 
+const STATES = [["", "All"], ["waiting", "Waiting"], ["quarantined", "Set aside"], ["given-up", "Given up"], ["read", "Read"]];
+const only = (state) => (state ? `?files=${encodeURIComponent(new URLSearchParams({ like: `state=${state}` }))}` : "");
+
 function open(main, run, path) {
-  return path ? explain(main, path) : listing(main, "Input files", "files", COLUMNS, { nothing: "The ledger names no file.", follows: false });
+  if (path) return explain(main, path);
+  const here = location.hash.split("?")[1] ?? "";
+  const choices = STATES.map(([state, title]) => h("a", { class: "choice", href: `#/files${only(state)}`, "aria-current": only(state) === (here && `?${here}`) ? "true" : null }, title));
+  main.append(h("div", { class: "bar" }, ...choices));
+  return listing(main, "Input files", "files", COLUMNS, { nothing: "The ledger names no file.", follows: false });
 }
 
 const COLUMNS = [

@@ -1,9 +1,9 @@
 // The overview: how far the run is, its operators, the backlog over time, the last windows.
 
 import { ask, pauses } from "./answers.js";
-import { apart, chart } from "./charts.js";
+import { overTime } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
-import { amount, amounts, bytes, count, counted, duration, moment, time } from "./format.js";
+import { amounts, bytes, count, counted, duration, moment, time } from "./format.js";
 import { failures } from "./failures.js";
 import { health } from "./health.js";
 import { isLive, operators as tableOfOperators } from "./operators.js";
@@ -33,7 +33,8 @@ function open(main, run) {
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
     const [series, page, log] = await turn.take(() => Promise.all([ask("series"), recent, warned()]));
-    charts.replaceChildren(...drawn(series, run.status));
+    const { backlog, read, rejected, partitions } = overTime(series, run.status);
+    charts.replaceChildren(...backlog, ...read, ...rejected, ...partitions);
     windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
     warnings.replaceChildren(...warning(log));
   }
@@ -86,21 +87,4 @@ function summed({ overview: known, status }) {
     driver,
     ["Folder", h("span", { class: "path" }, known.path)],
   ]));
-}
-
-function drawn(series, status) {
-  if (series.at.length < 2) return [];
-  const units = new Set([...Object.keys(status?.read ?? {}), ...Object.keys(status?.pending ?? {})]);
-  const shown = units.size === 1 ? (number) => amount(number, [...units][0]) : units.size ? count : bytes;
-  const counts = Object.entries(series.partitions).slice(0, 4);
-  const [at, [waits, read, items, rejected, ...partitions]] = apart(series.at, series.launched,
-    [series.waiting_positions, series.positions, series.items, series.rejected, ...counts.map(([, values]) => values)]);
-  const named = counts.map(([name], index) => [name, partitions[index]]);
-  const isRead = series.positions.some(Boolean);
-  return [
-    chart("Backlog", at, [["waiting", waits]], shown),
-    isRead ? chart("Read in a window", at, [["read", read]], shown) : chart("Items in a window", at, [["items", items]], count, { least: 4 }),
-    ...(series.rejected.some(Boolean) ? [chart("Rejected in a window", at, [["rejected", rejected]], count, { least: 4 })] : []),
-    ...(named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4 })] : []),
-  ];
 }

@@ -1,6 +1,7 @@
 // Windows, one window, and the chains of the ledger.
 
 import { ask } from "./answers.js";
+import { charted } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
 import { amounts, bytes, count, duration, moment } from "./format.js";
 import { listing } from "./listing.js";
@@ -29,8 +30,11 @@ const COLUMNS = [
   ["Waiting", (row) => amounts(row.pending), "number", "waiting_positions"],
 ];
 
-function open(main, run, rest) {
-  return rest ? openOne(main, rest) : listing(main, "Windows", "windows", COLUMNS, { nothing: "No window was committed yet." });
+async function open(main, run, rest) {
+  if (rest) return openOne(main, rest);
+  const draw = charted(main, run, ({ times, read }) => [times, read]);
+  const rows = await listing(main, "Windows", "windows", COLUMNS, { nothing: "No window was committed yet." });
+  return { update: (now) => { draw(now); rows.update(now); } };
 }
 
 export const ITEMS = [
@@ -91,18 +95,21 @@ async function openChains(main, run, name) {
     ["Last written", (row) => moment(row.written), "", "written"],
     ["Watermark", (row) => moment(row.watermark), "", "watermark"],
   ]);
+  if (run.overview.last) await listing(main, "Blocks of the windows", "blocks", BLOCKS, { parameters: { chain: run.overview.application } });
   main.append(h("p", { class: "quiet" }, "To check every hash and every byte: ", h("code", {}, `dagkit ledger verify ${run.overview.path}`)));
   return chains;
 }
 
+const BLOCKS = [
+  ["Block", (row) => count(row.block), "number", "block"],
+  ["Written", (row) => moment(row.written), "", "written"],
+  ["Event", (row) => row.event, "", "event"],
+  ["Records", (row) => count(row.records), "number", "records"],
+  ["State", (row) => bytes(row.state), "number", "state"],
+  ["Hash", (row) => row.hash, "hash"],
+];
+
 function openBlocks(main, name) {
   main.append(h("p", {}, h("a", { href: "#/ledger" }, "All chains")));
-  return listing(main, `Blocks of ${name}`, "blocks", [
-    ["Block", (row) => count(row.block), "number", "block"],
-    ["Written", (row) => moment(row.written), "", "written"],
-    ["Event", (row) => row.event, "", "event"],
-    ["Records", (row) => count(row.records), "number", "records"],
-    ["State", (row) => bytes(row.state), "number", "state"],
-    ["Hash", (row) => row.hash, "path"],
-  ], { parameters: { chain: name } });
+  return listing(main, `Blocks of ${name}`, "blocks", BLOCKS, { parameters: { chain: name } });
 }

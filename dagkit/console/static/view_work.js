@@ -1,18 +1,20 @@
 // Decisions, splits, errors, work that is not done, and row accounts.
 
 import { command } from "./answers.js";
+import { charted } from "./charts.js";
 import { button, h } from "./dom.js";
 import { failures } from "./failures.js";
 import { count, moment, percent } from "./format.js";
 import { listing } from "./listing.js";
+import { meter } from "./operators.js";
 import { ITEMS_OF_WINDOWS } from "./view_windows.js";
 
-const view = (id, title, columns, nothing) => ({ id, title, open: (main) => listing(main, title, id === "scaling" ? "decisions" : id, columns, { nothing }) });
+const view = (id, title, columns, nothing) => ({ id, title, open: (main) => listing(main, title, id, columns, { nothing }) });
 const window = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
 const shown = (value) => (value === null || value === undefined ? null : typeof value === "number" ? count(value) : String(value));
 const place = (row, name) => (row[`${name}_share`] === null ? count(row[name]) : percent(row[`${name}_share`]));
 
-export const decisions = view("scaling", "Scaling", [
+const DECISIONS = [
   ["Window", window, "number", "window"],
   ["At", (row) => moment(row.at), "", "at"],
   ["Operator", (row) => row.operator, "", "operator"],
@@ -20,7 +22,16 @@ export const decisions = view("scaling", "Scaling", [
   ["After", (row) => shown(row.after), "number", "after"],
   ["By", (row) => row.policy ?? row.fact, "", "policy"],
   ["Why", (row) => row.sentence ?? [row.name, row.path].filter(Boolean).join(" "), "why"],
-], "Nothing was decided.");
+];
+export const decisions = {
+  id: "scaling",
+  title: "Scaling",
+  open: async (main, run) => {
+    const draw = charted(main, run, ({ partitions, backlog }) => [partitions, backlog]);
+    const rows = await listing(main, "Decisions", "decisions", DECISIONS, { nothing: "Nothing was decided." });
+    return { update: (now) => { draw(now); rows.update(now); } };
+  },
+};
 
 export const splits = view("splits", "Splits", [
   ["Window", window, "number", "window"],
@@ -28,6 +39,7 @@ export const splits = view("splits", "Splits", [
   ["From", (row) => place(row, "start"), "number", "start"],
   ["Split at", (row) => place(row, "at"), "number", "at"],
   ["To", (row) => place(row, "end"), "number", "end"],
+  ["Kept", (row) => (row.end === null ? null : meter((row.at - row.start) / (row.end - row.start), "kept")), "rare number"],
   ["Slot", (row) => count(row.slot), "number", "slot"],
   ["Why", (row) => row.why, "why"],
 ], "Nothing was split.");

@@ -233,10 +233,10 @@ class RecordSearch(RunPart):
 
     def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
         """Raise `record-fatal` unless the record that ends its worker can be set aside."""
-        summary = self._run.summary
-        if not summary.sets_aside or not item.has_end or self._aside.is_full:
-            place = self._aside.spot(item)
-            raise record_fatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
+        if not self._run.summary.sets_aside or not item.has_end or self._aside.is_full:
+            place, reader, program = self._aside.spot(item), item.into.operator, self._run.program
+            chain = [reader, *(name for name in program.operators if name in program.after(reader))]
+            raise record_fatal(chain, place, item.name, window.window_id, _reason(error)) from error
 
     def _may_locate(self, window: InFlightWindow, error: OperatorFailed) -> bool:
         """Whether another attempt may find the place of the record on which an operator failed."""

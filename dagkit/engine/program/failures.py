@@ -134,11 +134,17 @@ class WorkerDied(WindowLost):
     )
 
 
-def record_fatal(operator: str, spot: Spot, name: str, window_id: int, reason: str) -> RunFailure:
-    """The search found the record that ends its worker, and the application is to stop."""
+def record_fatal(chain: Sequence[str], spot: Spot, name: str, window_id: int, reason: str) -> RunFailure:
+    """The search found the record that ends its worker, and the application is to stop.
+
+    A process that ends does not say which operator it was in: the first of the `chain` reads the record, and the others
+    are those that it may reach.
+    """
+    operator = chain[0]
+    found = f"the operator, one of {', '.join(chain)}" if len(chain) > 1 else "the operator"
     return RunFailure(
         f"a record that {operator} reads ends its worker, at {spot.place}: {reason}",
-        "correct the operator, then launch again; or launch with ON_POISON=SET_ASIDE to set such records aside; or "
+        f"correct {found}, then launch again; or launch with ON_POISON=SET_ASIDE to set such records aside; or "
         "give this one up for good with `dagkit work give-up`",
         Scene(operator, window_id, None, name, spot.position),
         code="record-fatal",

@@ -209,8 +209,9 @@ def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_pa
     """A tracker with no halves and no end: no part of it could be set aside."""
     desk = following(tmp_path, ((("tail", -1),),), Follower)
     assert killed(desk) == -11
-    with pytest.raises(RunFailure, match=r"numbered reads ends its worker, at .*tail"):
+    with pytest.raises(RunFailure, match=r"numbered reads ends its worker, at .*tail") as raised:
         desk.run()
+    assert raised.value.help.startswith("correct the operator, one of numbered, poisoned, collect, then launch again;")
 
 
 class Polled(SplittableOperator[Named]):
