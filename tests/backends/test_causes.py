@@ -18,7 +18,7 @@ import pytest
 from dagkit import InputPort, Operator
 from dagkit.backends.reference.child import run_in_child
 from dagkit.backends.spark import SparkBackend
-from dagkit.backends.spark.failures.spark_errors import LONGEST, Cause, cause_in, spark_errors
+from dagkit.backends.spark.failures.spark_errors import LONGEST, Cause, _death, cause_in, spark_errors
 from dagkit.engine.program.failures import WindowLost, WorkerDied
 from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import RunFailure
@@ -175,6 +175,17 @@ def test_of_javas_exceptions_the_innermost_is_reported(spark):
     with pytest.raises(WindowLost, match=r"\[spark-failed\]") as raised, spark_errors("it failed", spark):
         spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
     assert raised.value.problem == 'it failed: NumberFormatException: For input string: "abc"'
+
+
+@rows(
+    "words, shown",
+    ("", "without an exception; it was killed, ran out of memory, or an operator's code exited"),
+    (" (crashed). Consider setting 'x.faulthandler.enabled' to 'true' for the traceback.", "without an exception"),
+    (" (crashed): Segmentation fault", "with Segmentation fault"),
+)
+def test_the_death_of_a_worker_is_reported_without_the_advice_of_spark(words, shown):
+    told = _death(Cause(f"SparkException: Python worker exited unexpectedly{words}", "10.0.0.7"))
+    assert told.startswith(f"a Python worker on 10.0.0.7 ended {shown}")
 
 
 ANSWER = Answer((), ())

@@ -235,7 +235,7 @@ def test_a_board_that_no_worker_reaches_is_not_served_again(spark, caplog):
     with closing(Boards(spark)) as boards:
         for is_first in (True, False):
             with boards.serving(task, program, 2) as served:
-                assert (served.board is not None) == is_first
+                assert (served.attempt.board is not None) == is_first
     assert "no worker reached the driver" in caplog.text
 
 

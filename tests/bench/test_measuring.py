@@ -162,7 +162,7 @@ def test_a_task_about_messages_is_read_as_it_was_written(tmp_path):
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_each_contestant_reads_all_small_files(capsys):
-    small_files.main(["--files", "20", "--rounds", "1", "--json"])
-    measured = json.loads(capsys.readouterr().out)
+def test_each_contestant_reads_all_small_files():
+    command = [sys.executable, "-m", "bench", "small_files", "--files", "20", "--rounds", "1", "--json"]
+    measured = json.loads(run_program(command, check=False, seconds=600).stdout)
     assert (measured["files"], list(measured["seconds"])) == (20, [small_files.DAGKIT, *small_files.LEAST])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dagkit.api.files import READ_BEFORE, FileState
-from dagkit.errors import InputUnreadable, RunFailure
+from dagkit.errors import RunFailure
 from dagkit.ground.urls import absolute, as_text, plain
 from dagkit_operators.filesystem.access import (
     Found,
@@ -21,17 +21,15 @@ from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_i
 from dagkit_operators.filesystem.listing import Skips, files_below
 from dagkit_operators.finding.bad_places import cause_of, state_left_out
 from dagkit_operators.finding.completeness import IncompleteFiles
-from dagkit_operators.finding.contents import bytes_of_file, content_digest, is_gone
-from dagkit_operators.finding.renames import KnownInodes, inode_of
+from dagkit_operators.finding.contents import bytes_of_file
+from dagkit_operators.finding.read_before import ReadBefore
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.seen_files import Digests, SeenFiles, SeenPaths
+from dagkit_operators.finding.seen_files import SeenPaths
 
 
 def states_of(
     scanner: DirectoryScanner,
-    seen: SeenFiles,
-    contents: Digests,
-    inodes: KnownInodes,
+    before: ReadBefore,
     *,
     now_millis: int,
     path: str | None,
@@ -53,12 +51,12 @@ def states_of(
                 rule = scanner.rule_against(root, _below(root, found.path))
                 if rule:
                     yield FileState(found.path, "ignored", rule)
-                elif seen.has(found):
+                elif before.seen.has(found):
                     yield FileState(found.path, "seen")
                 else:
-                    paths = seen.paths() if paths is None else paths
+                    paths = before.seen.paths() if paths is None else paths
                     try:
-                        state = _unseen(found, scanner, contents, inodes, now_millis, opens=opens)
+                        state = _unseen(found, scanner, before, now_millis, opens=opens)
                     except RunFailure as error:
                         if not is_bad_file(error):
                             raise
@@ -102,38 +100,18 @@ def _below(root: str, path: str) -> str:
     return name[len(start) :] if name.startswith(start) else ""
 
 
-def _unseen(
-    found: Found,
-    scanner: DirectoryScanner,
-    contents: Digests,
-    inodes: KnownInodes,
-    now_millis: int,
-    *,
-    opens: bool,
-) -> FileState:
+def _unseen(found: Found, scanner: DirectoryScanner, before: ReadBefore, now_millis: int, *, opens: bool) -> FileState:
     incomplete = IncompleteFiles(scanner)
     incomplete.begin_scan()
     state = incomplete.state_of(found, now_millis)
     if state is not None:
         return state
-    inode = inode_of(found) if scanner.renamed == "skip" else None
-    if inode is not None and inodes.has_renamed(inode):
-        return FileState(found.path, "ignored", "it was read under another name (renamed)")
-    if scanner.skip_known_content and _is_known(found, contents):
-        return FileState(found.path, "ignored", "its content was read before (skip_known_content)")
+    reason = before.why_known(found)
+    if reason:
+        return FileState(found.path, "ignored", reason)
     if opens and not found.is_directory:
         next(bytes_of_file(found), b"")
     return FileState(found.path, "new")
-
-
-def _is_known(found: Found, contents: Digests) -> bool:
-    """Whether the content of a file was read before. One that is gone is not."""
-    try:
-        return content_digest(found) in contents
-    except InputUnreadable as error:
-        if not is_gone(error):
-            raise
-        return False
 
 
 _TIME = struct.Struct(">Q")

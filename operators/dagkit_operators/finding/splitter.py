@@ -23,9 +23,8 @@ from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, Examined, content_digest, hash_of, receipt_of
 from dagkit_operators.finding.file_states import packed, settle_in_millis, states_of, unpacked
-from dagkit_operators.finding.renames import UNKNOWN, Inode, KnownInodes, inode_of
+from dagkit_operators.finding.read_before import UNKNOWN, Inode, ReadBefore, Remembered, inode_of
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.seen_files import Digests, SeenFiles
 from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.looks import FileEvents, Looks
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
@@ -120,20 +119,10 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """Files of the last scan that are not split yet: see `found_files`."""
     _listed: Found | None = PrivateAttr(default=None)
     """The file that is begun next, as the last scan found it."""
-    _seen: SeenFiles = PrivateAttr(default_factory=SeenFiles)
-    """The files in `known`."""
-    _added: list[str] = PrivateAttr(default_factory=list)
-    """Digests that `emit_tuples` appends to `known` at its end, all at once: each append copies the whole text."""
-    _added_contents: list[str] = PrivateAttr(default_factory=list)
-    """The same for `contents`."""
-    _contents: Digests = PrivateAttr(default_factory=Digests)
-    """The contents in `contents`."""
+    _before: ReadBefore = PrivateAttr()
+    """The files in `known`, `inodes` and `contents`."""
     _contents_now: Examined = PrivateAttr(default_factory=lambda: Examined(content_digest))
     """The contents of the files of the last scan, if `scanner.skip_known_content`."""
-    _added_inodes: list[str] = PrivateAttr(default_factory=list)
-    """The same as `_added` for `inodes`."""
-    _inodes: KnownInodes = PrivateAttr(default_factory=KnownInodes)
-    """The inodes in `inodes`."""
     _inode: Inode = PrivateAttr(default=UNKNOWN)
     """The inode of the file that was accepted last."""
     _hashes: Examined = PrivateAttr(default_factory=lambda: Examined(hash_of))
@@ -183,9 +172,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         """The files that exist in the scanned places, or only the one at a path."""
         return states_of(
             self.scanner,
-            self._seen,
-            self._contents,
-            self._inodes,
+            self._before,
             now_millis=self._now_millis(),
             path=path,
             stops=self.leave_out is None,
@@ -202,16 +189,10 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             return f"there is no file {shown(path)}"
         if self.cut is not None and self.cut.path == status.path:
             return f"{shown(path)} is being divided into blocks"
-        if not self._seen.forget(status):
+        if not self._before.forget(status):
             return f"{shown(path)} is not known as it is now"
-        content = content_digest(status) if self.scanner.skip_known_content else None
-        if content is not None:
-            self._contents.discard(content)
-        inode = inode_of(status) if self.scanner.renamed == "skip" else None
-        if inode is not None:
-            self._inodes.discard(inode.digest)
         if self.window_data_manager == "ledger":
-            self.known, self.contents, self.inodes = self._seen.text, self._contents.text, self._inodes.text
+            self.known, self.inodes, self.contents = self._before.remembered
         self.paths_return = True  # the same path is another source in the ledger
         self.forgotten = [*self.forgotten, request][-KEPT_REQUESTS:]
         self._memory = FolderMemory()
@@ -223,17 +204,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         """Remember the files that another program has read; return why this is impossible, or ""."""
         if self.window_data_manager == "noop":
             return "window_data_manager is 'noop', so each launch reads all files that are there"
-        for found in self.scanner.scan(skips=self.skips):
-            if not was_read(found.path, found.modified_millis) or self._seen.has(found):
-                continue
-            self._seen.add(found)
-            content = content_digest(found) if self.scanner.skip_known_content else None
-            if content is not None:
-                self._contents.add(content)
-            inode = inode_of(found) if self.scanner.renamed == "skip" else None
-            if inode is not None:
-                self._inodes.add(inode.digest)
-        self.known, self.contents, self.inodes = self._seen.text, self._contents.text, self._inodes.text
+        self._before.adopt(self.scanner.scan(skips=self.skips), was_read)
+        self.known, self.inodes, self.contents = self._before.remembered
         return ""
 
     def setup(self, context: Context) -> None:
@@ -244,16 +216,12 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             self.unchanged = {}
             self.paths_return = self.next_block_id > 0
         self.knows_paths = self.knows_paths or not self.known
-        self._seen = SeenFiles(self.known, by_path=self.knows_paths)
+        remembered = Remembered(self.known, self.inodes, self.contents)
+        self._before = ReadBefore(self.scanner, remembered, by_path=self.knows_paths)
         self._changed.clear()
         self._waits_for, self._holds_launch = "", False
-        self._contents = Digests(self.contents)
-        self._inodes = KnownInodes(self.inodes)
         self._incomplete = IncompleteFiles(self.scanner, self.refused, self.unchanged)
         self._memory = FolderMemory()
-        self._added.clear()
-        self._added_contents.clear()
-        self._added_inodes.clear()
         self._found.clear()
         self._event = self._events = None
         self._looks = Looks(context)
@@ -276,13 +244,11 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             self._take(scanned)
         self._began_millis = self._now_millis()
         self.process_files()
-        if self._added and self.window_data_manager == "ledger":
-            self.known += "".join(self._added)
-            self.contents += "".join(self._added_contents)
-            self.inodes += "".join(self._added_inodes)
-        self._added.clear()
-        self._added_contents.clear()
-        self._added_inodes.clear()
+        added = self._before.take_added()
+        if added is not None and self.window_data_manager == "ledger":
+            self.known += added.known
+            self.inodes += added.inodes
+            self.contents += added.contents
         if not self._has_split_all():
             return
         self._waits_for = self._incomplete.sentence
@@ -341,7 +307,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self.unchanged = self._incomplete.unchanged
         self.paths_return |= scanned.gone > 0
         if scanned.forgot and self.window_data_manager == "ledger":
-            self.known = self._seen.text
+            self.known = self._before.seen.text
 
     def _look_through(self, abandoned: threading.Event) -> _Scanned:
         """Scan, and wait until the found files are settled. It runs on another thread, while no file is split."""
@@ -364,25 +330,25 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if not self._left_out:
             self._incomplete.forget_gone(KEPT_OF_GONE)
         self._logged = self._incomplete.log(self._logged)
-        gone = self._seen.gone - self._memory.files
+        gone = self._before.seen.gone - self._memory.files
         changed = self._changed_among(new) if gone else []
         if gone > there + KEPT_OF_GONE and not self._left_out:  # what may not be read is not gone
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone
-            self._seen.look_at_each()
+            self._before.seen.look_at_each()
             new, there = self._new_files(is_abandoned)
-            gone = self._seen.gone
-            self._seen.forget_gone()
+            gone = self._before.seen.gone
+            self._before.seen.forget_gone()
             return _Scanned(new, gone, forgot=True, changed=changed, refused=self._incomplete.take_refused())
         return _Scanned(new, gone, forgot=False, changed=changed, refused=self._incomplete.take_refused())
 
     def _changed_among(self, new: list[bytes]) -> list[str]:
         """The paths of the new files of which an earlier version was seen."""
-        seen = self._seen.paths() if new else ()
+        seen = self._before.seen.paths() if new else ()
         return [path for path in (unpacked(content).path for content in new) if path in seen]
 
     def _new_files(self, is_abandoned: Callable[[], bool]) -> tuple[list[bytes], int]:
         """The files that were not seen before, in order, and the number of all files."""
-        seen, memory = self._seen, self._memory
+        seen, memory = self._before.seen, self._memory
         seen.begin_scan()
         memory.begin()
         self._left_out.clear()
@@ -418,7 +384,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             yield from examined
 
     def _accepts(self, status: Found) -> bool:
-        if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
+        if self._before.seen.has(status) or (status.is_directory and not self.scanner.directories):
             return False
         if not self._incomplete.is_complete(status, self._now_for(status)) or not self._is_settled(status):
             return self._examines_again()
@@ -432,23 +398,15 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if there is None:
             return self._examines_again()
         self._inode = there
-        inode = there if self.scanner.renamed == "skip" else UNKNOWN
         self.refused.pop(status.path, None)
-        self._added.append(self._seen.add(status))
         if status.path in self._changed:
             self._changed.remove(status.path)
             self.files_read_again += 1
             self.first_read_again = self.first_read_again or shown(status.path)
-        if self._inodes.has_renamed(inode):
-            _log.warning("%s was split under another name, and is skipped", shown(status.path))
-            return False
-        self._added_inodes.append(self._inodes.add(inode.digest))
-        if content is None:
-            return True
-        self._added_contents.append(self._contents.add(content))
-        if not self._added_contents[-1]:
-            _log.warning("%s has the content of a file that was split before, and is skipped", shown(status.path))
-        return bool(self._added_contents[-1])
+        reason = self._before.add(status, there, content)
+        if reason:
+            _log.warning("%s %s, and is skipped", shown(status.path), reason)
+        return not reason
 
     def _receipt_for(self, status: Found) -> dict[str, Any] | None:
         if self.receipts is None or status.is_directory:

@@ -275,8 +275,9 @@ def test_a_renamed_file_is_not_read_again(found, folder):
 
 
 def test_a_renamed_file_is_read_again_where_asked(folder):
-    found = Restarted(folder, renamed="read")
-    assert found.look() == ["a.log"]
+    found, before = Restarted(folder, renamed="read"), Restarted(folder)
+    assert before.look() == ["a.log"]
+    found.alone = Alone(found.alone.operator, state=before.alone.state, now=found.clock.now)
     (folder / "a.log").rename(folder / "b.log")
     assert [found.look(), found.look()] == [["b.log"], []]
 
@@ -744,6 +745,8 @@ def test_a_renamed_file_is_skipped_and_another_one_of_its_name_is_read(finder, f
     write(folder / "a.log", "three\n", at=1000)
     assert found.look() == ["a.log"]
     assert f"{folder}/a.1 was split under another name, and is skipped" in caplog.messages
+    caplog.clear()
+    assert [found.look(), caplog.messages] == [[], []]
     (folder / "a.1").rename(folder / "a.2")
     with (folder / "b.log").open("a") as file:
         file.write("more\n")

@@ -28,7 +28,11 @@ _MISSING = re.compile(r"^(?:ModuleNotFoundError|ImportError): No module named '(
 
 _DEATHS = re.compile("Python worker exited unexpectedly|ExecutorLostFailure|exited caused by one of the running tasks")
 """What Spark reports of a process that ended while it ran a task."""
-_DEATH_OF_WORKER = re.compile(r"^SparkException: Python worker exited unexpectedly(?: \(crashed\))?[.:]?\s*")
+_DEATH_OF_WORKER = re.compile(
+    r"^SparkException: Python worker exited unexpectedly(?: \(crashed\))?[.:]?\s*"
+    r"(?:Consider setting '.*faulthandler.*)?"
+)
+"""The same of a worker, with Spark's advice where `session_settings` could not follow it, as on a Connect server."""
 _SYMPTOMS = ("EOFException", "SocketException", "ClosedChannelException")
 """Exceptions that Java raises when a worker has ended. They are no cause: the enclosing exception says more."""
 
