@@ -9,8 +9,3 @@ def cases(names: str, *rows: tuple[Any, ...]) -> pytest.MarkDecorator:
     """Run a test once for each row: its first value is the id, and the others are the arguments."""
     single = "," not in names
     return pytest.mark.parametrize(names, [r[1] if single else r[1:] for r in rows], ids=[r[0] for r in rows])
-
-
-def rows(names: str, *values: Any, **options: Any) -> pytest.MarkDecorator:
-    """Run a test once for each row, whose values say what it shows; `pytest.param` may be a row."""
-    return pytest.mark.parametrize(names, values, **options)

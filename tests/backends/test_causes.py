@@ -24,7 +24,6 @@ from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import RunFailure
 from dagkit.observers.run_log import LOG, logged
 from tests.backends.cast import Words, chain, sent
-from tests.cases import rows
 from tests.patience import join, within
 from tests.processes import limited, next_line
 
@@ -122,11 +121,13 @@ def test_a_cause_is(text, cause):
     assert cause_in(text) == cause
 
 
-@rows(
-    "words, module",
-    ("ModuleNotFoundError: No module named 'orders.of_today'", "orders.of_today"),
-    ("ImportError: cannot import name 'orders'", ""),
-    ("ValueError: ModuleNotFoundError: No module named 'orders'", ""),
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        ("ModuleNotFoundError: No module named 'orders.of_today'", "orders.of_today"),
+        ("ImportError: cannot import name 'orders'", ""),
+        ("ValueError: ModuleNotFoundError: No module named 'orders'", ""),
+    ],
 )
 def test_a_cause_knows_which_module_is_missing(words, module):
     assert Cause(words).missing_module == module
@@ -159,10 +160,12 @@ def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(s
     )
 
 
-@rows(
-    "column, cause",
-    ("id / 0", "ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. "),
-    ("raise_error('no such order')", "SparkRuntimeException: [USER_RAISED_EXCEPTION] no such order"),
+@pytest.mark.parametrize(
+    ("column", "cause"),
+    [
+        ("id / 0", "ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. "),
+        ("raise_error('no such order')", "SparkRuntimeException: [USER_RAISED_EXCEPTION] no such order"),
+    ],
 )
 def test_what_fails_in_java_is_reported_in_its_own_words(session, column, cause):
     with pytest.raises(WindowLost, match=r"\[spark-failed\]") as raised, spark_errors("it failed", session):
@@ -202,13 +205,15 @@ def raised(error: BaseException) -> NoReturn:
     raise error
 
 
-@rows(
-    "work, error, text",
-    (lambda: raised(MemoryError("full")), WorkerDied, "with status 1: MemoryError: full"),
-    (lambda: raised(SystemExit(3)), WorkerDied, "with status 1: SystemExit: 3"),
-    (lambda: ended_by(signal.SIGKILL), WorkerDied, "by SIGKILL"),
-    (lambda: ended_by(signal.SIGSEGV), WorkerDied, "by SIGSEGV: Fatal Python error: Segmentation fault"),
-    (lambda: raised(WindowLost("the machine is gone")), WindowLost, "the machine is gone"),
+@pytest.mark.parametrize(
+    ("work", "error", "text"),
+    [
+        (lambda: raised(MemoryError("full")), WorkerDied, "with status 1: MemoryError: full"),
+        (lambda: raised(SystemExit(3)), WorkerDied, "with status 1: SystemExit: 3"),
+        (lambda: ended_by(signal.SIGKILL), WorkerDied, "by SIGKILL"),
+        (lambda: ended_by(signal.SIGSEGV), WorkerDied, "by SIGSEGV: Fatal Python error: Segmentation fault"),
+        (lambda: raised(WindowLost("the machine is gone")), WindowLost, "the machine is gone"),
+    ],
 )
 def test_a_child_that_ends_or_that_a_signal_ends_has_died_and_a_failure_is_raised_as_it_is(work, error, text):
     with pytest.raises(error, match=text):

@@ -25,7 +25,6 @@ from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import Map, SqlWriter
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from tests.backends.cast import chained
-from tests.cases import rows
 from tests.engine.cast import Desk, Digits, Ranges
 from tests.operators.driver_kills import POINTS, kill_once, steps_of
 from tests.operators.event_time.trials import PHASES, add, timed, written
@@ -158,10 +157,12 @@ def test_processes_that_are_killed_again_and_again(own, tmp_path, kill, backend,
 
 
 @pytest.mark.trial
-@rows(
-    "backend, point",
-    *(("reference", point) for point in (Point.STAGED, Point.APPENDED, Point.DELIVERED)),
-    pytest.param("spark", Point.APPENDED, marks=pytest.mark.spark),
+@pytest.mark.parametrize(
+    ("backend", "point"),
+    [
+        *(("reference", point) for point in (Point.STAGED, Point.APPENDED, Point.DELIVERED)),
+        pytest.param("spark", Point.APPENDED, marks=pytest.mark.spark),
+    ],
 )
 def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(own, tmp_path, backend, point):
     trial = Trials(own, tmp_path)

@@ -17,24 +17,26 @@ from dagkit.backends.spark.window.cores import CoresOf, cores_of, most_cores
 from dagkit.engine.worker.protocol import Cores
 from dagkit.errors import RunFailure
 from tests.backends.test_preflight import SLOTS, ran
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.patience import join
 from tests.processes import run_program
 
 
-@rows(
-    "kind, urls, hosts",
-    (Kind.LOCAL, ["local", "local[4]", "local[*]", "local[2,3]", "local[*, 3]"], ()),
-    (Kind.CLUSTER_HERE, ["local-cluster[2,1,1024]"], ()),
-    (Kind.YARN, ["yarn"], ()),
-    (Kind.STANDALONE, ["spark://master:7077"], (("master", 7077),)),
-    (Kind.STANDALONE, ["spark://one:7077,two:7078"], (("one", 7077), ("two", 7078))),
-    (Kind.STANDALONE, ["spark://[::1]:7077"], (("::1", 7077),)),
-    (Kind.KUBERNETES, ["k8s://https://api:6443"], (("api", 6443),)),
-    (Kind.KUBERNETES, ["k8s://api"], (("api", 443),)),
-    (Kind.KUBERNETES, ["k8s://http://api"], (("api", 80),)),
-    (Kind.CONNECT, ["sc://server"], (("server", 15002),)),
-    (Kind.CONNECT, ["sc://server:443/;use_ssl=true;token=a"], (("server", 443),)),
+@pytest.mark.parametrize(
+    ("kind", "urls", "hosts"),
+    [
+        (Kind.LOCAL, ["local", "local[4]", "local[*]", "local[2,3]", "local[*, 3]"], ()),
+        (Kind.CLUSTER_HERE, ["local-cluster[2,1,1024]"], ()),
+        (Kind.YARN, ["yarn"], ()),
+        (Kind.STANDALONE, ["spark://master:7077"], (("master", 7077),)),
+        (Kind.STANDALONE, ["spark://one:7077,two:7078"], (("one", 7077), ("two", 7078))),
+        (Kind.STANDALONE, ["spark://[::1]:7077"], (("::1", 7077),)),
+        (Kind.KUBERNETES, ["k8s://https://api:6443"], (("api", 6443),)),
+        (Kind.KUBERNETES, ["k8s://api"], (("api", 443),)),
+        (Kind.KUBERNETES, ["k8s://http://api"], (("api", 80),)),
+        (Kind.CONNECT, ["sc://server"], (("server", 15002),)),
+        (Kind.CONNECT, ["sc://server:443/;use_ssl=true;token=a"], (("server", 443),)),
+    ],
 )
 def test_a_master_is_known_by_its_url(kind, urls, hosts):
     assert [Master.of(url) for url in urls] == [Master(url, kind, hosts) for url in urls]
@@ -47,19 +49,21 @@ FORMS = (
 )
 
 
-@rows(
-    "help_line, urls",
-    ("did you mean spark://HOST:PORT?", ["sprak://master:7077", "spark:master:7077"]),
-    ("did you mean yarn?", ["yran"]),
-    ("did you mean local?", ["Local", "lokal[2]"]),
-    ("did you mean local[4]?", ["local4"]),
-    ("did you mean spark://localhost:7077?", ["localhost:7077"]),
-    ("write local[N] with at least one core, or local[*] for all", ["local[0]", "local[two]"]),
-    ("did you mean local-cluster[WORKERS,CORES,MEMORY]?", ["local-cluster[2,1]"]),
-    ("did you mean k8s://HOST:PORT?", ["k8://api"]),
-    (f"{AS} spark://master:7077", ["spark://master", "spark://:7077", "spark://master:port"]),
-    ("write sc://HOST:PORT", ["sc://"]),
-    (f"a master is one of {FORMS}", ["http://master:8080", "mesos://master:5050"]),
+@pytest.mark.parametrize(
+    ("help_line", "urls"),
+    [
+        ("did you mean spark://HOST:PORT?", ["sprak://master:7077", "spark:master:7077"]),
+        ("did you mean yarn?", ["yran"]),
+        ("did you mean local?", ["Local", "lokal[2]"]),
+        ("did you mean local[4]?", ["local4"]),
+        ("did you mean spark://localhost:7077?", ["localhost:7077"]),
+        ("write local[N] with at least one core, or local[*] for all", ["local[0]", "local[two]"]),
+        ("did you mean local-cluster[WORKERS,CORES,MEMORY]?", ["local-cluster[2,1]"]),
+        ("did you mean k8s://HOST:PORT?", ["k8://api"]),
+        (f"{AS} spark://master:7077", ["spark://master", "spark://:7077", "spark://master:port"]),
+        ("write sc://HOST:PORT", ["sc://"]),
+        (f"a master is one of {FORMS}", ["http://master:8080", "mesos://master:5050"]),
+    ],
 )
 def test_what_is_no_master_is_refused_with_what_was_meant(help_line, urls):
     for url in urls:
@@ -203,16 +207,18 @@ def conf_folder(tmp_path):
     return tmp_path
 
 
-@rows(
-    "arguments, a",
-    ("", "file"),
-    ("pyspark-shell", "file"),
-    ("--conf spark.a=argument pyspark-shell", "argument"),
-    ("-c spark.a=argument --conf spark.b=x pyspark-shell", "argument"),
-    ("--conf=spark.a=argument=too pyspark-shell", "argument=too"),
-    ("--conf 'spark.a=two words' pyspark-shell", "two words"),
-    ("--properties-file {}/other.conf pyspark-shell", "other"),
-    ("--conf", "file"),
+@pytest.mark.parametrize(
+    ("arguments", "a"),
+    [
+        ("", "file"),
+        ("pyspark-shell", "file"),
+        ("--conf spark.a=argument pyspark-shell", "argument"),
+        ("-c spark.a=argument --conf spark.b=x pyspark-shell", "argument"),
+        ("--conf=spark.a=argument=too pyspark-shell", "argument=too"),
+        ("--conf 'spark.a=two words' pyspark-shell", "two words"),
+        ("--properties-file {}/other.conf pyspark-shell", "other"),
+        ("--conf", "file"),
+    ],
 )
 def test_the_users_settings_are_read_from_where_spark_reads_them(conf_folder, arguments, a):
     (conf_folder / "other.conf").write_text("spark.a other\n", encoding="utf-8")

@@ -23,7 +23,6 @@ from dagkit.backends.spark.window.worker_facts import Facts, Visit
 from dagkit.ground.native_libraries import own_platform
 from dagkit_operators import about
 from hatch_build import MISSING, can_compile
-from tests.cases import rows
 from tests.java import quick_java
 from tests.patience import within
 from tests.processes import run_program
@@ -126,11 +125,13 @@ def test_nothing_fails_where_workers_are_like_the_driver():
     assert (python.ok, python.found) == (True, f"{platform.python_version()} (on worker-1, worker-2)")
 
 
-@rows(
-    "versions, found",
-    ({"pydantic": None}, "pydantic is missing (on b)"),
-    ({"pydantic": "2.11.9"}, "pydantic is 2.11.9 (on b)"),
-    ({"numpy": None, "pyarrow": "17.1"}, "numpy is missing (on b); pyarrow is 17.1 (on b)"),
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        ({"pydantic": None}, "pydantic is missing (on b)"),
+        ({"pydantic": "2.11.9"}, "pydantic is 2.11.9 (on b)"),
+        ({"numpy": None, "pyarrow": "17.1"}, "numpy is missing (on b); pyarrow is 17.1 (on b)"),
+    ],
     ids=str,
 )
 def test_packages_that_are_missing_or_of_other_versions_fail_and_are_named_with_those_that_fit(versions, found):
@@ -140,10 +141,12 @@ def test_packages_that_are_missing_or_of_other_versions_fail_and_are_named_with_
     assert re.match(r"pip install .(pydantic<3,>=2|numpy>=2)[^ ]*. .*for the Python of every worker", failure.help)
 
 
-@rows(
-    "version, bounds, fit",
-    *(("2.12.0", ">=2.12,<3", True), ("2.9", ">=2.12,<3", False), ("3.0.1", "<3,>=2.12", False)),
-    *(("2025.2", ">=2025.2", True), ("2025.2.0", ">=2025.2", True), ("?", ">=2.12", True), ("1.0", "", True)),
+@pytest.mark.parametrize(
+    ("version", "bounds", "fit"),
+    [
+        *(("2.12.0", ">=2.12,<3", True), ("2.9", ">=2.12,<3", False), ("3.0.1", "<3,>=2.12", False)),
+        *(("2025.2", ">=2025.2", True), ("2025.2.0", ">=2025.2", True), ("?", ">=2.12", True), ("1.0", "", True)),
+    ],
 )
 def test_versions_are_compared_as_numbers(version, bounds, fit):
     assert fits(version, bounds) is fit

@@ -21,7 +21,6 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.errors import RunFailure
 from tests.backends.cast import Words, chained
-from tests.cases import rows
 from tests.processes import run_program
 
 AUTHOR = """
@@ -184,14 +183,16 @@ ANOTHERS, USERS, PATH = "of another environment", "of a user", "on the path"
 
 
 @pytest.mark.usefixtures("asked_anew")
-@rows(
-    "whose, folder, stays",
-    (ANOTHERS, "site-packages", True),
-    (ANOTHERS, "dist-packages", True),
-    (ANOTHERS, "sources", False),
-    (ANOTHERS, "my-site-packages", False),
-    (USERS, "lib", True),
-    (PATH, "site-packages", False),
+@pytest.mark.parametrize(
+    ("whose", "folder", "stays"),
+    [
+        (ANOTHERS, "site-packages", True),
+        (ANOTHERS, "dist-packages", True),
+        (ANOTHERS, "sources", False),
+        (ANOTHERS, "my-site-packages", False),
+        (USERS, "lib", True),
+        (PATH, "site-packages", False),
+    ],
 )
 def test_what_is_installed_stays_and_what_is_on_the_path_is_taken_along(  # noqa: PLR0917 - fixtures are arguments
     whose, folder, stays, written, tmp_path, monkeypatch

@@ -21,7 +21,6 @@ from dagkit.engine.program.program import Keying, Target
 from dagkit.plan.model import Routing
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
 from dagkit.schema.routing import column_codes, routing_code
-from tests.cases import rows
 
 T = TypeVar("T")
 
@@ -324,14 +323,16 @@ def origins(batch: Batch[Any], codec: StreamCodec[Any] | None = None, *, placed:
 AT = [5, 9, 70]
 
 
-@rows(
-    "batch, codec",
-    (Batch.of_column(Listed(["a", "b", "c"], lambda: AT)), None),
-    (Batch.of_column(Listed([object, None, 1], lambda: AT)), None),
-    (Batch.of_column(Listed(["a", "b", "c"], lambda: AT)), Reversed()),
-    (Batch({"x": Constant(7, 3), "y": Listed(["a", "b", "c"], lambda: AT)}, Point), None),
-    (Batch.of_column(Lines(pa.array([b"a\n"] * 3, pa.binary()), starts=lambda: AT)), None),
-    (Batch.of_column(Lines(pa.array([b"abc\n", b"x" * 60 + b"\n", b"\n"], pa.binary()), base=5)), None),
+@pytest.mark.parametrize(
+    ("batch", "codec"),
+    [
+        (Batch.of_column(Listed(["a", "b", "c"], lambda: AT)), None),
+        (Batch.of_column(Listed([object, None, 1], lambda: AT)), None),
+        (Batch.of_column(Listed(["a", "b", "c"], lambda: AT)), Reversed()),
+        (Batch({"x": Constant(7, 3), "y": Listed(["a", "b", "c"], lambda: AT)}, Point), None),
+        (Batch.of_column(Lines(pa.array([b"a\n"] * 3, pa.binary()), starts=lambda: AT)), None),
+        (Batch.of_column(Lines(pa.array([b"abc\n", b"x" * 60 + b"\n", b"\n"], pa.binary()), base=5)), None),
+    ],
     ids=["arrow", "pickled", "by a codec", "fields", "lines that were filtered", "lines as they were read"],
 )
 def test_the_origin_travels_if_the_target_takes_it_along(batch, codec):

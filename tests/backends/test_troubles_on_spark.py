@@ -37,7 +37,6 @@ from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader
 from tests.backends.cast import chained
 from tests.backends.places import crashes
-from tests.cases import rows
 from tests.engine.cast import Collect, Desk, Digits, Hurried, Ranges, Script, chain, files_given
 from tests.engine.delivery_cast import numbers_in, numbers_inserted
 from tests.engine.files.test_receipts import NAMES, drawn, filled, receipts
@@ -57,12 +56,14 @@ def collected_and_aside(path: Path) -> tuple[list[Any], list[WorkAside]]:
 
 @pytest.mark.spark
 @pytest.mark.trial
-@rows(
-    "way, count, words",
-    ("signal", 4, "Segmentation fault"),
-    ("signal", 10_000, "Segmentation fault"),
-    ("memory", 10_000, "MemoryError"),
-    ("loop", 4, "Timeout"),
+@pytest.mark.parametrize(
+    ("way", "count", "words"),
+    [
+        ("signal", 4, "Segmentation fault"),
+        ("signal", 10_000, "Segmentation fault"),
+        ("memory", 10_000, "MemoryError"),
+        ("loop", 4, "Timeout"),
+    ],
 )
 def test_a_record_that_ends_its_worker_is_set_aside(way, count, words, spark, tmp_path):
     poison = count // 2 + 1

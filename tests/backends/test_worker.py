@@ -33,7 +33,6 @@ from dagkit.ground.native_libraries import PLATFORM_FILE, library_at, own_platfo
 from dagkit_operators.native.compiled import KAFKA_LIBRARY, LIBRARY
 from hatch_build import MISSING, can_compile
 from tests.backends.cast import Collect, Words, chain
-from tests.cases import rows
 from tests.patience import within
 from tests.processes import run_program
 
@@ -207,11 +206,13 @@ def test_the_c_of_an_archive_is_used(archive):
 
 @pytest.mark.skipif(not can_compile(), reason=MISSING)
 @pytest.mark.slow
-@rows(
-    "content, reason",
-    ({"dagkit_platform": b"Linux sparc"}, f"the compiled C is for Linux sparc, and this is {own_platform()}"),
-    ({"libbytewise": b"ELF"}, "this version has no compiled C"),
-    ({"libbytewise": None}, "this version has no compiled C"),
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"dagkit_platform": b"Linux sparc"}, f"the compiled C is for Linux sparc, and this is {own_platform()}"),
+        ({"libbytewise": b"ELF"}, "this version has no compiled C"),
+        ({"libbytewise": None}, "this version has no compiled C"),
+    ],
     ids=["another platform", "a damaged library", "none"],
 )
 def test_numpy_is_used_where_the_c_does_not_fit(archive, tmp_path, content, reason):

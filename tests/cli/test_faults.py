@@ -8,7 +8,6 @@ import pytest
 
 from dagkit.cli.application.importing import authored
 from dagkit.errors import ApplicationFaults
-from tests.cases import rows
 from tests.cli.samples import DISCONNECTED, WORD_COUNT
 
 LINE = DISCONNECTED[: DISCONNECTED.index('dag.add_operator("count"')].count("\n") + 1
@@ -58,18 +57,20 @@ USAGE = (
 )
 
 
-@rows(
-    "arguments, said",
-    ("pln", "there is no command 'pln'; did you mean 'plan'?"),
-    ("plan", "  usage: dagkit"),
-    ("plan a.py --nonsense", "  usage: dagkit"),
-    ("explain a.py --step x", "  usage: dagkit"),
-    ("diff a", "  usage: dagkit"),
-    ("-D", "  usage: dagkit"),
-    ("launch a.py --once --drain", USAGE),
-    ("validate word_count.py -D lonely", "'lonely' does not have the form key=value"),
-    ("launch a.py --cores two", "is not a valid whole number"),
-    ("launch a.py --cores 0", "is not in the range"),
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("pln", "there is no command 'pln'; did you mean 'plan'?"),
+        ("plan", "  usage: dagkit"),
+        ("plan a.py --nonsense", "  usage: dagkit"),
+        ("explain a.py --step x", "  usage: dagkit"),
+        ("diff a", "  usage: dagkit"),
+        ("-D", "  usage: dagkit"),
+        ("launch a.py --once --drain", USAGE),
+        ("validate word_count.py -D lonely", "'lonely' does not have the form key=value"),
+        ("launch a.py --cores two", "is not a valid whole number"),
+        ("launch a.py --cores 0", "is not in the range"),
+    ],
 )
 @pytest.mark.usefixtures("word_count")
 def test_wrong_usage_exits_with_2_and_is_a_document_too(dagkit, arguments, said):
@@ -148,17 +149,19 @@ BROKEN = {
 }
 
 
-@rows(
-    "statement, help_",
-    ("from operators import CountByKey", "write from dagkit_operators import CountByKey"),
-    ("from dagkit import CountByKey", "write from dagkit_operators import CountByKey"),
-    ("from dagkit.api import CountByKey", "write from dagkit_operators import CountByKey"),
-    ("from dagkit_operators import Dag", "write from dagkit import Dag"),
-    ("from dagkit_operators import CountByKeys", "did you mean 'CountByKey'?"),
-    ("import dagkit.operators", "write from dagkit_operators import NAME for an operator of the library"),
-    ("from dagkit.operators import CountByKey", "write from dagkit_operators import NAME"),
-    ("import operators.files", "write from dagkit_operators import NAME for an operator of the library"),
-    ("from json import CountByKey", "fix the last of the lines below"),
+@pytest.mark.parametrize(
+    ("statement", "help_"),
+    [
+        ("from operators import CountByKey", "write from dagkit_operators import CountByKey"),
+        ("from dagkit import CountByKey", "write from dagkit_operators import CountByKey"),
+        ("from dagkit.api import CountByKey", "write from dagkit_operators import CountByKey"),
+        ("from dagkit_operators import Dag", "write from dagkit import Dag"),
+        ("from dagkit_operators import CountByKeys", "did you mean 'CountByKey'?"),
+        ("import dagkit.operators", "write from dagkit_operators import NAME for an operator of the library"),
+        ("from dagkit.operators import CountByKey", "write from dagkit_operators import NAME"),
+        ("import operators.files", "write from dagkit_operators import NAME for an operator of the library"),
+        ("from json import CountByKey", "fix the last of the lines below"),
+    ],
 )
 def test_an_import_from_the_wrong_place_is_answered_with_the_right_one(dagkit, write, statement, help_):
     write("misled.py", f"{statement}\n{WORD_COUNT}")
@@ -174,10 +177,12 @@ def test_a_module_called_operators_that_is_not_there_may_be_the_authors_or_the_l
         raise missing
 
 
-@rows(
-    "command, broken",
-    *product(["validate"], BROKEN),
-    *product(["plan", "explain", "graph", "describe x --in", "config"], [*BROKEN][:1]),
+@pytest.mark.parametrize(
+    ("command", "broken"),
+    [
+        *product(["validate"], BROKEN),
+        *product(["plan", "explain", "graph", "describe x --in", "config"], [*BROKEN][:1]),
+    ],
 )
 def test_a_file_that_cannot_be_imported_is_its_authors_fault(dagkit, write, command, broken):
     text, line, said = BROKEN[broken]
@@ -186,12 +191,14 @@ def test_a_file_that_cannot_be_imported_is_its_authors_fault(dagkit, write, comm
     dagkit(*command.split(), "broken.py").fails(3, f"broken.py cannot be compiled: 1 problem{place}", said)
 
 
-@rows(
-    "target, text, said",
-    (".", "nonsense\n", "app.py cannot be compiled: 1 problem\n  app.py:1: "),
-    ("a", "nonsense\n", "a/app.py cannot be compiled: 1 problem\n  a/app.py:1: "),
-    ("broken:App", "import absent_library\n", "broken.py:1: the module cannot be imported"),
-    ("made.py", UNMADE, "the application cannot be made: OSError: no"),
+@pytest.mark.parametrize(
+    ("target", "text", "said"),
+    [
+        (".", "nonsense\n", "app.py cannot be compiled: 1 problem\n  app.py:1: "),
+        ("a", "nonsense\n", "a/app.py cannot be compiled: 1 problem\n  a/app.py:1: "),
+        ("broken:App", "import absent_library\n", "broken.py:1: the module cannot be imported"),
+        ("made.py", UNMADE, "the application cannot be made: OSError: no"),
+    ],
 )
 def test_the_file_is_named_that_cannot_be_imported_or_made(dagkit, write, target, text, said):
     write({".": "app.py", "a": "a/app.py", "broken:App": "broken.py"}.get(target, target), text)
@@ -221,13 +228,15 @@ def test_an_exception_in_populate_dag_shows_the_lines_that_led_there(dagkit, wri
     assert not [own for own in ("site-packages", "dagkit/") if own in answer.err]
 
 
-@rows(
-    "statement, said",
-    ("raise SystemExit(4)", "SystemExit: 4"),
-    ("self.populate_dag(dag, conf)", "RecursionError"),
-    ("dag.add_operator('lines', Lines)", "did you forget to call the class?"),
-    ("dag.add_stream('s', 3, 4)", "which is not a port"),
-    ("Lines().nowhere", "nowhere"),
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("raise SystemExit(4)", "SystemExit: 4"),
+        ("self.populate_dag(dag, conf)", "RecursionError"),
+        ("dag.add_operator('lines', Lines)", "did you forget to call the class?"),
+        ("dag.add_stream('s', 3, 4)", "which is not a port"),
+        ("Lines().nowhere", "nowhere"),
+    ],
 )
 def test_whatever_populate_dag_does_is_reported(dagkit, write, statement, said):
     write(

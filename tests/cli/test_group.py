@@ -12,7 +12,6 @@ from dagkit.cli.application.anatomy import anatomy_of
 from dagkit.compiler import STEPS
 from dagkit.ledger import Ledger
 from dagkit.plan import read_plan
-from tests.cases import rows
 from tests.cli.samples import WORD_COUNT
 
 
@@ -286,18 +285,20 @@ def test_describe_shows_what_values_must_be_and_what_makes_one_metric_of_all_par
     assert ["longest", "max,", "avg", "The", "longest", "line", "so", "far."] in shown
 
 
-@rows(
-    "name, said",
-    ("DelayOprator", "did you mean 'DelayOperator'?"),
-    ("kafka", "did you mean 'KafkaReader' or 'KafkaSplitter' or 'KafkaWriter'?"),
-    ("nothing_alike", "`dagkit describe` lists all"),
-    ("word_count:Spilt", "did you mean 'Split'?"),
-    ("word_count:Line", "Line of word_count is not an operator"),
-    ("no_such_module:Split", "there is no module no_such_module"),
-    ("no_such_module.Split", "there is no module no_such_module"),
-    ("word_count.py:Zzz", "help: known here: 'Count', 'Lines', 'Split'"),
-    ("spilt --in word_count.py", "did you mean 'split'?"),
-    ("mine.py", "mine.py defines no operators [application-missing]\n  help: it imports Split: name one of them\n"),
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("DelayOprator", "did you mean 'DelayOperator'?"),
+        ("kafka", "did you mean 'KafkaReader' or 'KafkaSplitter' or 'KafkaWriter'?"),
+        ("nothing_alike", "`dagkit describe` lists all"),
+        ("word_count:Spilt", "did you mean 'Split'?"),
+        ("word_count:Line", "Line of word_count is not an operator"),
+        ("no_such_module:Split", "there is no module no_such_module"),
+        ("no_such_module.Split", "there is no module no_such_module"),
+        ("word_count.py:Zzz", "help: known here: 'Count', 'Lines', 'Split'"),
+        ("spilt --in word_count.py", "did you mean 'split'?"),
+        ("mine.py", "mine.py defines no operators [application-missing]\n  help: it imports Split: name one of them\n"),
+    ],
 )
 def test_an_operator_that_is_not_there_exits_with_6(dagkit, write, word_count, name, said):
     write("mine.py", "from word_count import Split\n")

@@ -11,7 +11,6 @@ import pytest
 
 from dagkit.launching import Machine, launch
 from dagkit.testing import FakeClock
-from tests.cases import rows
 from tests.cli.conftest import ROOT, Answer
 from tests.processes import run_program
 
@@ -156,17 +155,19 @@ LAUNCH = ("launch", "app.py", "--reference", "--once", "-q")
 
 @pytest.mark.gate(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes single rights from root")
-@rows(
-    "place, mode, code",
-    ("in/b.txt", 0o000, "input-unreadable"),
-    ("in", 0o000, "input-unreadable"),
-    ("out", 0o555, "folder-refused"),
-    (".dagkit/App/staging", 0o555, "staging-failed"),
-    (".dagkit/App/began", 0o000, "begin-unnoted"),
-    (".dagkit/App/finishing", 0o555, "file-unplaced"),
-    (".dagkit/App/finished", 0o555, "file-unplaced"),
-    (".dagkit/App/ledger/chains/App/blocks", 0o555, "store-readonly"),
-    (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
+@pytest.mark.parametrize(
+    ("place", "mode", "code"),
+    [
+        ("in/b.txt", 0o000, "input-unreadable"),
+        ("in", 0o000, "input-unreadable"),
+        ("out", 0o555, "folder-refused"),
+        (".dagkit/App/staging", 0o555, "staging-failed"),
+        (".dagkit/App/began", 0o000, "begin-unnoted"),
+        (".dagkit/App/finishing", 0o555, "file-unplaced"),
+        (".dagkit/App/finished", 0o555, "file-unplaced"),
+        (".dagkit/App/ledger/chains/App/blocks", 0o555, "store-readonly"),
+        (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
+    ],
 )
 def test_a_denied_permission_is_reported_and_loses_nothing(dagkit, write, folder, *, place, mode, code):
     write("app.py", COPYING)

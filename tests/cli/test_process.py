@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from tests.cases import rows
 from tests.cli.conftest import ROOT, on_terminal
 from tests.cli.samples import WORD_COUNT
 from tests.processes import run_program
@@ -27,18 +26,20 @@ finally:
 """
 
 
-@rows(
-    "command, begins, heavy",
-    ("validate word_count.py", "WordCount is valid", HEAVY),
-    ("plan word_count.py", "WordCount", HEAVY - {"rich"}),
-    (
-        f"validate {ROOT}/apps/line_filter",
-        "LineFilter is valid: 4 operators, 3 streams, 2 stages\n",
-        HEAVY - {"rich"},
-    ),
-    ("ls .", "", {"networkx", "pyspark"}),
-    ("--help", "Usage: dagkit", {"networkx", "dagkit_operators", "pyspark"}),
-    ("--version", "dagkit ", HEAVY - {"rich"}),
+@pytest.mark.parametrize(
+    ("command", "begins", "heavy"),
+    [
+        ("validate word_count.py", "WordCount is valid", HEAVY),
+        ("plan word_count.py", "WordCount", HEAVY - {"rich"}),
+        (
+            f"validate {ROOT}/apps/line_filter",
+            "LineFilter is valid: 4 operators, 3 streams, 2 stages\n",
+            HEAVY - {"rich"},
+        ),
+        ("ls .", "", {"networkx", "pyspark"}),
+        ("--help", "Usage: dagkit", {"networkx", "dagkit_operators", "pyspark"}),
+        ("--version", "dagkit ", HEAVY - {"rich"}),
+    ],
 )
 @pytest.mark.usefixtures("word_count")
 def test_a_command_imports_nothing_heavy_that_it_does_without(process, command, begins, heavy):

@@ -21,7 +21,7 @@ from dagkit_operators import (
     RecordWriter,
     TailFiles,
 )
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.compiler.cast import codes, faults
 from tests.compiler.sketches import in_a_row
 
@@ -85,17 +85,19 @@ def test_output_that_a_scan_ignores_is_not_refused():
     assert codes(scanning(scanner, PartWriter(file_path="input/out"))) == []
 
 
-@rows(
-    "pattern, out, refused",
-    ("input", "input", True),
-    ("link", "input/out", True),
-    ("input/*", "input", True),
-    ("input/*", "input/out", False),
-    ("input/**", "input/out", True),
-    ("in*/*", "input", True),
-    ("input/*.log", "input", False),
-    ("input/**/part-*", "input/a/b", True),
-    ("input/**", "input/.out", False),
+@pytest.mark.parametrize(
+    ("pattern", "out", "refused"),
+    [
+        ("input", "input", True),
+        ("link", "input/out", True),
+        ("input/*", "input", True),
+        ("input/*", "input/out", False),
+        ("input/**", "input/out", True),
+        ("in*/*", "input", True),
+        ("input/*.log", "input", False),
+        ("input/**/part-*", "input/a/b", True),
+        ("input/**", "input/.out", False),
+    ],
 )
 def test_output_that_a_pattern_means_is_refused(pattern, out, refused):
     assert codes(matching("elsewhere", pattern, out=out)) == ["output-read"] * refused
@@ -183,20 +185,22 @@ def followed(names, grown):
     return [], advice, program_of(compilation).context_of("Match", 0, 1).is_followed
 
 
-@rows(
-    "names, grown, expected",
-    ("tail", None, ([], [], True)),
-    ("tail", "skip", ([], [], True)),
-    ("tail", "read", (["file-doubled"], [], False)),
-    ("own", None, ([], [], True)),
-    ("filter tail", None, ([], [], True)),
-    ("filter tail", "read", (["file-doubled"], [], False)),
-    ("map tail", "read", (["file-doubled"], [], False)),
-    ("read", None, ([], [], False)),
-    ("read", "read", ([], [], False)),
-    ("read", "skip", ([], ["guarantee-waived"], False)),
-    ("split", "skip", ([], ["guarantee-waived"], False)),
-    ("tail read", None, ([], ["guarantee-waived"], True)),
+@pytest.mark.parametrize(
+    ("names", "grown", "expected"),
+    [
+        ("tail", None, ([], [], True)),
+        ("tail", "skip", ([], [], True)),
+        ("tail", "read", (["file-doubled"], [], False)),
+        ("own", None, ([], [], True)),
+        ("filter tail", None, ([], [], True)),
+        ("filter tail", "read", (["file-doubled"], [], False)),
+        ("map tail", "read", (["file-doubled"], [], False)),
+        ("read", None, ([], [], False)),
+        ("read", "read", ([], [], False)),
+        ("read", "skip", ([], ["guarantee-waived"], False)),
+        ("split", "skip", ([], ["guarantee-waived"], False)),
+        ("tail read", None, ([], ["guarantee-waived"], True)),
+    ],
 )
 def test_a_file_that_is_followed_is_sent_once(names, grown, expected):
     assert followed(names, grown) == expected

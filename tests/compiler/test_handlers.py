@@ -10,7 +10,7 @@ from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, RunFailure, Severity
 from dagkit.launching import Machine, launch_compiled
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.compiler.cast import told
 
 
@@ -131,27 +131,29 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 UNHANDLED, MISMATCHED = "input-unhandled", "handler-mismatched"
 
 
-@rows(
-    "operator, code, severity, problem, help_",
-    (Mute, UNHANDLED, WARNING, "flows into S.words", "def process(self, item)"),
-    (Misspelt, UNHANDLED, ERROR, "it has no 'process'", "did you mean 'proccess'"),
-    (Misnamed, "method-undefined", ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
-    (OfApex, "method-undefined", ERROR, "nothing calls OfApex.beginWindow", "did you mean 'begin_window'"),
-    (
-        Undefined,
-        "method-undefined",
-        ERROR,
-        "does not define the work on a str",
-        "def initial_restriction(self, element)",
-    ),
-    (HalfServed, UNHANDLED, ERROR, "flows into S.more", "@more.process"),
-    (Renamed, UNHANDLED, ERROR, "it has no '<lambda>'", "@words.process"),
-    (Greedy, MISMATCHED, ERROR, "Greedy.process(self, item, port)", "one item"),
-    (Itemless, MISMATCHED, ERROR, "cannot take an item of S.words", "one item"),
-    (Yielding, MISMATCHED, ERROR, "S has no output", "declare an output"),
-    (Forked, MISMATCHED, ERROR, "one and two are all outputs", "one = OutputPort(…, main"),
-    (Looking, UNHANDLED, ERROR, "flows into S.more", "decorate a method with @more.process"),
-    (Sharing, MISMATCHED, WARNING, "S.words and S.more share", "@words.process"),
+@pytest.mark.parametrize(
+    ("operator", "code", "severity", "problem", "help_"),
+    [
+        (Mute, UNHANDLED, WARNING, "flows into S.words", "def process(self, item)"),
+        (Misspelt, UNHANDLED, ERROR, "it has no 'process'", "did you mean 'proccess'"),
+        (Misnamed, "method-undefined", ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
+        (OfApex, "method-undefined", ERROR, "nothing calls OfApex.beginWindow", "did you mean 'begin_window'"),
+        (
+            Undefined,
+            "method-undefined",
+            ERROR,
+            "does not define the work on a str",
+            "def initial_restriction(self, element)",
+        ),
+        (HalfServed, UNHANDLED, ERROR, "flows into S.more", "@more.process"),
+        (Renamed, UNHANDLED, ERROR, "it has no '<lambda>'", "@words.process"),
+        (Greedy, MISMATCHED, ERROR, "Greedy.process(self, item, port)", "one item"),
+        (Itemless, MISMATCHED, ERROR, "cannot take an item of S.words", "one item"),
+        (Yielding, MISMATCHED, ERROR, "S has no output", "declare an output"),
+        (Forked, MISMATCHED, ERROR, "one and two are all outputs", "one = OutputPort(…, main"),
+        (Looking, UNHANDLED, ERROR, "flows into S.more", "decorate a method with @more.process"),
+        (Sharing, MISMATCHED, WARNING, "S.words and S.more share", "@words.process"),
+    ],
 )
 def test_an_operator_that_cannot_work_is_reported(operator, code, severity, problem, help_):
     (fault,) = _told(operator())

@@ -15,7 +15,7 @@ from dagkit.compiler.draw import where_of
 from dagkit.conf.declared.declarative import declared_application
 from dagkit.errors import CODES, ApplicationFaults, Severity
 from dagkit_operators import PartWriter
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.compiler.cast import Checked, Count, Keep, Lines, Needy, Settled, Source, Step, faults, told
 from tests.compiler.sketches import marked, module, sketch
 
@@ -178,13 +178,15 @@ def holds_a_broken_module(dag, conf):
     dag.add_module("broken", leaving())
 
 
-@rows(
-    "populate, problem",
-    (leaves, "raised SystemExit: enough"),
-    (fails_mutely, "raised Mute"),
-    (yields, "is a generator"),
-    (waits, "is a coroutine"),
-    (holds_a_broken_module, "populate_dag of leaving raised SystemExit: 3"),
+@pytest.mark.parametrize(
+    ("populate", "problem"),
+    [
+        (leaves, "raised SystemExit: enough"),
+        (fails_mutely, "raised Mute"),
+        (yields, "is a generator"),
+        (waits, "is a coroutine"),
+        (holds_a_broken_module, "populate_dag of leaving raised SystemExit: 3"),
+    ],
 )
 def test_what_keeps_it_is_reported(populate, problem):
     (fault,) = faults(populate)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from pydantic import Field, PositiveInt
 
 from dagkit import Config, Dag, DagContext, Module, OperatorContext, OutputPort, PortContext, ProcessingMode
@@ -10,7 +11,7 @@ from dagkit.compiler import compile_application, compile_until
 from dagkit.compiler.alike import merge_alike
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph import Graph, Node
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.compiler.cast import Checked, Deal, Needy, Source, Split, Step, codes, compiled, faults, problems
 from tests.compiler.sketches import module, partition, sketch
 
@@ -195,16 +196,18 @@ def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_de
     assert {o.name: o.count for o in plan.operators} == {"source": 1, **inside, "sink": 1}
 
 
-@rows(
-    "held, expected",
-    (forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
-    (broken(), ["populate-failed: populate_dag of broken raised RuntimeError: half way"]),
-    (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
-    (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
-    (endless(), ["populate-failed: module M never ends: endless contains itself"]),
-    (stranger(), ["operator-unknown: module M exposes two_steps.input, which is not", "root-not", "port-un"]),
-    (shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
-    (hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        (forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
+        (broken(), ["populate-failed: populate_dag of broken raised RuntimeError: half way"]),
+        (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
+        (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
+        (endless(), ["populate-failed: module M never ends: endless contains itself"]),
+        (stranger(), ["operator-unknown: module M exposes two_steps.input, which is not", "root-not", "port-un"]),
+        (shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
+        (hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_wrong_with_a_module_is_reported(held, expected):

@@ -11,7 +11,7 @@ from dagkit.compiler.repartition import redefined, repartitioned
 from dagkit.errors import Severity
 from dagkit.plan import fingerprint
 from dagkit.plan.model import Routing
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.compiler.cast import Deal, Dealer, Parity, Step, codes, compiled, faults, told
 from tests.compiler.sketches import sketch
 
@@ -161,25 +161,27 @@ def _leaves(context, operator):
 STEP, KEYS = Step(), PartitionKeys(0, frozenset({0}))
 
 
-@rows(
-    "answer, problem",
-    (_raises, "raised RuntimeError: no idea"),
-    (_leaves, "raised SystemExit: 3"),
-    (5, "raised TypeError: 'int' object is not iterable"),
-    (None, "returned no partitions"),
-    ([1, 2], "returned int, not Partition"),
-    ([None], "returned None, not Partition"),
-    ([Partition], "returned the class Partition, not Partition"),
-    ([[Partition(STEP)]], "returned list, not Partition"),
-    ([Partition(5)], "returned a Partition of int, not an operator"),
-    ([Partition(STEP, keys=None)], "returned keys of None, not by port"),
-    ([Partition(STEP, {"oen": KEYS})], "keys 'oen', which is not an input of last"),
-    ([Partition(STEP, {5: KEYS})], "keys 5, which is not an input of last"),
-    ([Partition(STEP, {"one": {0}})], "keys 'one' by set, not PartitionKeys"),
-    ([Partition(STEP, {"one": PartitionKeys("a", frozenset())})], "keys 'one' with a mask of str, not int"),
-    ([Partition(STEP, {"one": PartitionKeys(1.5, frozenset())})], "keys 'one' with a mask of float, not int"),
-    ([Partition(STEP, {"one": PartitionKeys(1, None)})], "keys 'one' by None, not frozenset of int"),
-    ([Partition(STEP, {"one": PartitionKeys(1, {"a"})})], "keys 'one' by set, not frozenset of int"),
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (_raises, "raised RuntimeError: no idea"),
+        (_leaves, "raised SystemExit: 3"),
+        (5, "raised TypeError: 'int' object is not iterable"),
+        (None, "returned no partitions"),
+        ([1, 2], "returned int, not Partition"),
+        ([None], "returned None, not Partition"),
+        ([Partition], "returned the class Partition, not Partition"),
+        ([[Partition(STEP)]], "returned list, not Partition"),
+        ([Partition(5)], "returned a Partition of int, not an operator"),
+        ([Partition(STEP, keys=None)], "returned keys of None, not by port"),
+        ([Partition(STEP, {"oen": KEYS})], "keys 'oen', which is not an input of last"),
+        ([Partition(STEP, {5: KEYS})], "keys 5, which is not an input of last"),
+        ([Partition(STEP, {"one": {0}})], "keys 'one' by set, not PartitionKeys"),
+        ([Partition(STEP, {"one": PartitionKeys("a", frozenset())})], "keys 'one' with a mask of str, not int"),
+        ([Partition(STEP, {"one": PartitionKeys(1.5, frozenset())})], "keys 'one' with a mask of float, not int"),
+        ([Partition(STEP, {"one": PartitionKeys(1, None)})], "keys 'one' by None, not frozenset of int"),
+        ([Partition(STEP, {"one": PartitionKeys(1, {"a"})})], "keys 'one' by set, not frozenset of int"),
+    ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_invalid_answer_of_a_partitioner_is_reported(answer, problem):

@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort
 from dagkit_operators import FileSplitterInput, FlatMap, Items, LineReader, Map, Record, SumByKey
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.compiler.cast import (
     Animal,
     Cat,
@@ -40,12 +40,14 @@ def _joined(sent, read):
     return sketch("sender>reader", sender=Sender, reader=Reader)
 
 
-@rows(
-    "sent, read, told",
-    (Dog, Dog | None, None),
-    (Animal, Dog, "(Animal) to reader.input (Dog)"),
-    (int | str, int, "(int | str) to reader.input (int)"),
-    (list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
+@pytest.mark.parametrize(
+    ("sent", "read", "told"),
+    [
+        (Dog, Dog | None, None),
+        (Animal, Dog, "(Animal) to reader.input (Dog)"),
+        (int | str, int, "(int | str) to reader.input (int)"),
+        (list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
+    ],
 )
 def test_what_does_not_fit_is_reported_in_the_authors_types(sent, read, told):
     found = [(fault.code, fault.problem) for fault in faults(_joined(sent, read))]
@@ -161,21 +163,23 @@ def of_a_type_that_is_not_there(line: str) -> "Absent":  # noqa: F821
     return line
 
 
-@rows(
-    "function, refused",
-    (Map(pair), False),
-    (Map(partial(pair, count=2)), False),
-    (Map(Pairing()), False),
-    (Map(Pairing().method), False),
-    (Map(length), True),
-    (Map(int), True),
-    (Map(lambda word: (word, 1)), False),
-    (Map(len), False),
-    (Map(of_a_type_that_is_not_there), False),
-    (Map[str, tuple[str, int]](length), False),
-    (FlatMap(pairs), False),
-    (FlatMap(words), True),
-    (FlatMap(length), False),
+@pytest.mark.parametrize(
+    ("function", "refused"),
+    [
+        (Map(pair), False),
+        (Map(partial(pair, count=2)), False),
+        (Map(Pairing()), False),
+        (Map(Pairing().method), False),
+        (Map(length), True),
+        (Map(int), True),
+        (Map(lambda word: (word, 1)), False),
+        (Map(len), False),
+        (Map(of_a_type_that_is_not_there), False),
+        (Map[str, tuple[str, int]](length), False),
+        (FlatMap(pairs), False),
+        (FlatMap(words), True),
+        (FlatMap(length), False),
+    ],
 )
 def test_what_sends_no_pairs_is_refused_if_its_function_says_so_and_its_author_nothing_else(function, refused):
     assert codes(in_a_row(Items[str](items=["a b"]), function, SumByKey())) == ["port-type-mismatch"] * refused

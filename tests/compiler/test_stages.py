@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from dagkit import DagContext, InputPort, OperatorContext, OutputPort, PortContext, SplittableOperator
 from dagkit.plan.model import CutKind, Place, Routing
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.compiler.cast import Deal, Parity, Step, Summed, compiled
 from tests.compiler.sketches import sketch
 
@@ -135,12 +137,14 @@ class Pieces(SplittableOperator[int]):
 SHARED = "p is splittable: its work is distributed over its 2 partitions"
 
 
-@rows(
-    "senders, receivers, routing, kind, reason",
-    (1, 1, Routing.STRAIGHT, CutKind.WORK, "p is splittable: work that a window leaves comes back to it"),
-    (3, 1, Routing.GATHERED, CutKind.COUNTS, "3 partitions of a send to one of p"),
-    (1, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
-    (3, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+@pytest.mark.parametrize(
+    ("senders", "receivers", "routing", "kind", "reason"),
+    [
+        (1, 1, Routing.STRAIGHT, CutKind.WORK, "p is splittable: work that a window leaves comes back to it"),
+        (3, 1, Routing.GATHERED, CutKind.COUNTS, "3 partitions of a send to one of p"),
+        (1, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+        (3, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+    ],
 )
 def test_work_begins_a_stage_and_is_shared_and_side_values_reach_every_partition(
     senders, receivers, routing, kind, reason

@@ -15,7 +15,6 @@ from dagkit.conf.values.attribute_values import KINDS, attribute_value
 from dagkit.conf.values.classes import ClassNotFound, ForeignCode, find_class, find_function
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_making import CodeRefused, Unfit
-from tests.cases import rows
 
 HERE = __name__
 Foreign = Popen
@@ -188,13 +187,15 @@ def test_an_installed_application_is_its_own_author(tmp_path, monkeypatch):
 CONVERTED = {"$function": f"{HERE}:converted"}
 
 
-@rows(
-    "field, raw",
-    *(("keep", raw) for raw in ("os:system", f"{HERE}:converted", f"{HERE}:Longer::than=3", CONVERTED)),
-    *(("many", raw) for raw in (f'["{HERE}:converted"]', [CONVERTED])),
-    *(("payload", raw) for raw in ("str", {"$class": "str"})),
-    *(("made", raw) for raw in (f"{HERE}:Made:argument", {"class": f"{HERE}.Made"})),
-    *(("named", f"{HERE}:converted"), ("listener", f"{HERE}:Made")),
+@pytest.mark.parametrize(
+    ("field", "raw"),
+    [
+        *(("keep", raw) for raw in ("os:system", f"{HERE}:converted", f"{HERE}:Longer::than=3", CONVERTED)),
+        *(("many", raw) for raw in (f'["{HERE}:converted"]', [CONVERTED])),
+        *(("payload", raw) for raw in ("str", {"$class": "str"})),
+        *(("made", raw) for raw in (f"{HERE}:Made:argument", {"class": f"{HERE}.Made"})),
+        *(("named", f"{HERE}:converted"), ("listener", f"{HERE}:Made")),
+    ],
 )
 def test_a_request_names_no_code(field, raw):
     before = Made.count

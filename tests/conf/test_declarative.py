@@ -20,7 +20,7 @@ from dagkit.conf.declared.declared_json import JsonObject, read_json
 from dagkit.conf.sources.written import ParseError
 from dagkit.errors import ApplicationFaults, ApplicationNotFound
 from dagkit.plan.parse import write_plan
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.conf.samples import Bean, Codec, Colour, Feed, Reader, Scanner, Span, config, long_enough
 
 FEED, READER = "tests.conf.samples.Feed", "tests.conf.samples.Reader"
@@ -272,18 +272,20 @@ UNFED = ("stream-unfed", 17, "a stream names 'feed.output', which is not a port"
 FED = ("operator-unknown", 18, f"stream 'lines' names fed.output, {ABSENT}")
 
 
-@rows(
-    "before, after, faults",
-    ('"feed",', '"feed", "clas": 1,', [("key-unmatched", 6, "an operator has no field 'clas'")]),
-    ('"displayName"', '"displayNam"', [("key-unmatched", 2, "the application has no field 'displayNam'")]),
-    ('"name": "feed",', "", NAMELESS),
-    ('"reader",', '"feed",', TWO_FEEDS),
-    (SOURCE, SOURCE.replace("feed", "fed"), [FED]),
-    (SOURCE, '"feed.output"', [UNFED]),
-    ('"portName": "side"', '"portName": "sied"', [("port-unknown", 21, SIED)]),
-    ('"CONTAINER_LOCAL"', '"LOCAL"', [("locality-invalid", 17, LOCALITY)]),
-    ('"7"', '"7", "blockSize": "8"', [("key-duplicated", 9, f"'blockSize' {SETTLED}")]),
-    (LIMIT, '"atributes": {}', [("key-unmatched", 13, "a port has no field 'atributes'")]),
+@pytest.mark.parametrize(
+    ("before", "after", "faults"),
+    [
+        ('"feed",', '"feed", "clas": 1,', [("key-unmatched", 6, "an operator has no field 'clas'")]),
+        ('"displayName"', '"displayNam"', [("key-unmatched", 2, "the application has no field 'displayNam'")]),
+        ('"name": "feed",', "", NAMELESS),
+        ('"reader",', '"feed",', TWO_FEEDS),
+        (SOURCE, SOURCE.replace("feed", "fed"), [FED]),
+        (SOURCE, '"feed.output"', [UNFED]),
+        ('"portName": "side"', '"portName": "sied"', [("port-unknown", 21, SIED)]),
+        ('"CONTAINER_LOCAL"', '"LOCAL"', [("locality-invalid", 17, LOCALITY)]),
+        ('"7"', '"7", "blockSize": "8"', [("key-duplicated", 9, f"'blockSize' {SETTLED}")]),
+        (LIMIT, '"atributes": {}', [("key-unmatched", 13, "a port has no field 'atributes'")]),
+    ],
 )
 def test_faults_of_a_declaration_are_reported_by_line(declare, before, after, faults):
     assert before in AS_JSON
@@ -291,14 +293,16 @@ def test_faults_of_a_declaration_are_reported_by_line(declare, before, after, fa
     assert told(dag.faults) == [(code, f"declared.json:{line}", problem) for code, line, problem in faults]
 
 
-@rows(
-    "name, code, problem",
-    ("tests.conf.samples.Fed", "class-not-found", "tests.conf.samples has no 'Fed'"),
-    ("tests.conf.samples.Bean", "class-not-found", "Bean is neither an operator nor a module"),
-    ("tests.conf.samples.Stubborn", "populate-failed", STUBBORN),
-    ("Unifier", "class-not-found", "Unifier is abstract"),
-    ("subprocess.Popen", "class-not-found", FOREIGN.format("subprocess")),
-    ("this:s", "class-not-found", FOREIGN.format("this")),
+@pytest.mark.parametrize(
+    ("name", "code", "problem"),
+    [
+        ("tests.conf.samples.Fed", "class-not-found", "tests.conf.samples has no 'Fed'"),
+        ("tests.conf.samples.Bean", "class-not-found", "Bean is neither an operator nor a module"),
+        ("tests.conf.samples.Stubborn", "populate-failed", STUBBORN),
+        ("Unifier", "class-not-found", "Unifier is abstract"),
+        ("subprocess.Popen", "class-not-found", FOREIGN.format("subprocess")),
+        ("this:s", "class-not-found", FOREIGN.format("this")),
+    ],
 )
 def test_a_class_that_makes_no_operator_is_reported_by_line(declare, name, code, problem):
     dag = drawn(declare(AS_JSON.replace(f'"{FEED}"', f'"{name}"', 1)))
@@ -308,14 +312,16 @@ def test_a_class_that_makes_no_operator_is_reported_by_line(declare, name, code,
 TWICE = "operator.reader.block_size is set twice; the first is at declared.properties:5"
 
 
-@rows(
-    "line, code, problem",
-    ("stream.lines.template = x", "key-unmatched", "stream 'lines' has a template"),
-    ("stream.more.source = feed", "key-malformed", "stream 'more' names 'feed', which is not operator.port"),
-    ("operator.reader.block_size = 8", "key-duplicated", TWICE),
-    ("operator.reader.text", "key-required", "operator.reader.text has no value here"),
-    ("stream.lines.sorce = x", "key-malformed", "stream.lines.sorce: a stream has no 'sorce'"),
-    ("operator.o.classname = Nothing42", "class-not-found", "operator 'o': there is no class 'Nothing42'"),
+@pytest.mark.parametrize(
+    ("line", "code", "problem"),
+    [
+        ("stream.lines.template = x", "key-unmatched", "stream 'lines' has a template"),
+        ("stream.more.source = feed", "key-malformed", "stream 'more' names 'feed', which is not operator.port"),
+        ("operator.reader.block_size = 8", "key-duplicated", TWICE),
+        ("operator.reader.text", "key-required", "operator.reader.text has no value here"),
+        ("stream.lines.sorce = x", "key-malformed", "stream.lines.sorce: a stream has no 'sorce'"),
+        ("operator.o.classname = Nothing42", "class-not-found", "operator 'o': there is no class 'Nothing42'"),
+    ],
 )
 def test_faults_of_keys_are_reported_by_line(declare, line, code, problem):
     dag = drawn(declare(AS_KEYS + line, "declared.properties"))
@@ -333,12 +339,14 @@ def test_a_property_that_no_operator_has_is_reported_with_its_line(declare):
 NOTHING = "it declares no operators"
 
 
-@rows(
-    "name, text, problem",
-    ("a.json", "{", "it is not JSON"),
-    ("a.json", "[]", NOTHING),
-    ("a.json", '{"streams": []}', NOTHING),
-    ("a.properties", "a = \\u1", "'.*' is not an escape"),
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.json", "{", "it is not JSON"),
+        ("a.json", "[]", NOTHING),
+        ("a.json", '{"streams": []}', NOTHING),
+        ("a.properties", "a = \\u1", "'.*' is not an escape"),
+    ],
 )
 def test_a_file_that_declares_nothing_or_is_not_there(declare, name, text, problem):
     with pytest.raises(ApplicationFaults, match=f"{name}:1: {problem}"):

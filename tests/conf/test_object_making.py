@@ -24,45 +24,49 @@ from dagkit.conf.values.object_making import (
     parse_objects,
     split_list,
 )
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.conf import samples
 from tests.conf.samples import Bean
 
 BEAN = "tests.conf.samples.Bean"
 
 
-@rows(
-    "text, constructed, int_val, string_val",
-    pytest.param(f"{BEAN}", None, -1, "unset", id="a class alone is made without arguments"),
-    pytest.param(f"{BEAN}:ctor", "ctor", -1, "unset", id="what follows is the argument"),
-    pytest.param(f"{BEAN}:ctor:intVal=10:stringVal=strVal", "ctor", 10, "strVal", id="then properties"),
-    pytest.param(f"{BEAN}:ctor:", "ctor", -1, "unset", id="no properties after an argument"),
-    pytest.param(f"{BEAN}:", None, -1, "unset", id="an empty argument is none"),
-    pytest.param(f"{BEAN}: ", " ", -1, "unset", id="a blank is an argument"),
-    pytest.param(f"{BEAN}::", None, -1, "unset", id="nothing after two colons"),
-    pytest.param(f"{BEAN}::intVal=1", None, 1, "unset", id="properties without an argument"),
-    pytest.param(f"{BEAN}::intVal=1:stringVal=", None, 1, "", id="a property may be empty"),
-    pytest.param(f"{BEAN}: :intVal=1", " ", 1, "unset", id="a blank and a property"),
-    ("tests.conf.samples:Bean:ctor:int_val=10", "ctor", 10, "unset"),
-    (f"{BEAN}:s3\\://bucket:string_val=a\\:b=c", "s3://bucket", -1, "a:b=c"),
+@pytest.mark.parametrize(
+    ("text", "constructed", "int_val", "string_val"),
+    [
+        pytest.param(f"{BEAN}", None, -1, "unset", id="a class alone is made without arguments"),
+        pytest.param(f"{BEAN}:ctor", "ctor", -1, "unset", id="what follows is the argument"),
+        pytest.param(f"{BEAN}:ctor:intVal=10:stringVal=strVal", "ctor", 10, "strVal", id="then properties"),
+        pytest.param(f"{BEAN}:ctor:", "ctor", -1, "unset", id="no properties after an argument"),
+        pytest.param(f"{BEAN}:", None, -1, "unset", id="an empty argument is none"),
+        pytest.param(f"{BEAN}: ", " ", -1, "unset", id="a blank is an argument"),
+        pytest.param(f"{BEAN}::", None, -1, "unset", id="nothing after two colons"),
+        pytest.param(f"{BEAN}::intVal=1", None, 1, "unset", id="properties without an argument"),
+        pytest.param(f"{BEAN}::intVal=1:stringVal=", None, 1, "", id="a property may be empty"),
+        pytest.param(f"{BEAN}: :intVal=1", " ", 1, "unset", id="a blank and a property"),
+        ("tests.conf.samples:Bean:ctor:int_val=10", "ctor", 10, "unset"),
+        (f"{BEAN}:s3\\://bucket:string_val=a\\:b=c", "s3://bucket", -1, "a:b=c"),
+    ],
 )
 def test_the_grammar_of_objects(text, constructed, int_val, string_val):
     bean = make(Conversion(), parse_object(text), Bean)
     assert (bean.constructed, bean.int_val, bean.string_val) == (constructed, int_val, string_val)
 
 
-@rows(
-    "text, problem",
-    ("tests.conf.samples.Bean::intVal", "'intVal' is not property=value"),
-    pytest.param("tests.conf.samples.Bean::intVal=ten", "it must be a whole number", id="a value of another type"),
-    ("tests.conf.samples.Bean::intVall=1", "Bean has no property 'intVall'; did you mean 'int_val'"),
-    ("tests.conf.samples.Reader:x", "Reader takes no argument"),
-    ("tests.conf.samples.Point", "Point cannot be made without an argument"),
-    ("tests.conf.samples.Reader::blockSize=x", "Reader refuses it: block_size: input should be a valid integer"),
-    ("StatelessPartitioner:0", "StatelessPartitioner refuses it: partition_count: input should be greater than 0"),
-    pytest.param("Partitioner", "Partitioner is abstract", id="a class that cannot be made"),
-    pytest.param(":x", "it must have the name of a class", id="no class"),
-    pytest.param("", "it must have the name of a class", id="no text"),
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tests.conf.samples.Bean::intVal", "'intVal' is not property=value"),
+        pytest.param("tests.conf.samples.Bean::intVal=ten", "it must be a whole number", id="a value of another type"),
+        ("tests.conf.samples.Bean::intVall=1", "Bean has no property 'intVall'; did you mean 'int_val'"),
+        ("tests.conf.samples.Reader:x", "Reader takes no argument"),
+        ("tests.conf.samples.Point", "Point cannot be made without an argument"),
+        ("tests.conf.samples.Reader::blockSize=x", "Reader refuses it: block_size: input should be a valid integer"),
+        ("StatelessPartitioner:0", "StatelessPartitioner refuses it: partition_count: input should be greater than 0"),
+        pytest.param("Partitioner", "Partitioner is abstract", id="a class that cannot be made"),
+        pytest.param(":x", "it must have the name of a class", id="no class"),
+        pytest.param("", "it must have the name of a class", id="no text"),
+    ],
 )
 def test_what_cannot_be_made(text, problem):
     with pytest.raises(Unfit, match=problem):
@@ -103,20 +107,22 @@ def test_json_nests_to_a_bound(depth):
     assert parse_json("[" * 100 + "]" * 100)
 
 
-@rows(
-    "name, found",
-    pytest.param("tests.conf.samples.Bean", samples.Bean, id="a dotted path"),
-    pytest.param("tests.conf.samples:Bean", samples.Bean, id="a module and a class"),
-    pytest.param("StatelessPartitioner", StatelessPartitioner, id="a class of dagkit by its simple name"),
-    ("com.datatorrent.common.partitioner.StatelessPartitioner", StatelessPartitioner),
-    pytest.param("com.datatorrent.api.Operator$DelayOperator", DelayOperator, id="an inner class of Java"),
-    pytest.param("str", str, id="a class of Python itself"),
-    pytest.param("java.lang.String", str, id="a class of Java itself"),
-    pytest.param(" int ", int, id="blanks around it"),
-    ("datetime.date", dt.date),
-    ("decimal:Decimal", decimal.Decimal),
-    ("uuid.UUID", uuid.UUID),
-    ("java.util.Map", dict),
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        pytest.param("tests.conf.samples.Bean", samples.Bean, id="a dotted path"),
+        pytest.param("tests.conf.samples:Bean", samples.Bean, id="a module and a class"),
+        pytest.param("StatelessPartitioner", StatelessPartitioner, id="a class of dagkit by its simple name"),
+        ("com.datatorrent.common.partitioner.StatelessPartitioner", StatelessPartitioner),
+        pytest.param("com.datatorrent.api.Operator$DelayOperator", DelayOperator, id="an inner class of Java"),
+        pytest.param("str", str, id="a class of Python itself"),
+        pytest.param("java.lang.String", str, id="a class of Java itself"),
+        pytest.param(" int ", int, id="blanks around it"),
+        ("datetime.date", dt.date),
+        ("decimal:Decimal", decimal.Decimal),
+        ("uuid.UUID", uuid.UUID),
+        ("java.util.Map", dict),
+    ],
 )
 def test_classes_are_found(name, found):
     assert find_class(name) is found
@@ -131,14 +137,16 @@ def test_a_library_of_operators_is_searched_after_the_module_of_the_application(
         assert find_class(name) is samples.Reader
 
 
-@rows(
-    "name, problem, help_",
-    ("StatelesPartitioner", "there is no class 'StatelesPartitioner'", "did you mean 'StatelessPartitioner'?"),
-    ("com.acme.Nothing42", "there is no class 'com.acme.Nothing42'", "write it as package.module:Class"),
-    ("tests.conf.samples:Beam", "tests.conf.samples has no 'Beam'", "did you mean 'Bean'?"),
-    ("tests.conf.smples:Bean", "there is no module 'tests.conf.smples'", "check its spelling and the Python path"),
-    ("tests.conf.samples.long_enough", "is not a class, but a function", "name a class"),
-    pytest.param("", "there is no class ''", "write it as package.module:Class", id="no name"),
+@pytest.mark.parametrize(
+    ("name", "problem", "help_"),
+    [
+        ("StatelesPartitioner", "there is no class 'StatelesPartitioner'", "did you mean 'StatelessPartitioner'?"),
+        ("com.acme.Nothing42", "there is no class 'com.acme.Nothing42'", "write it as package.module:Class"),
+        ("tests.conf.samples:Beam", "tests.conf.samples has no 'Beam'", "did you mean 'Bean'?"),
+        ("tests.conf.smples:Bean", "there is no module 'tests.conf.smples'", "check its spelling and the Python path"),
+        ("tests.conf.samples.long_enough", "is not a class, but a function", "name a class"),
+        pytest.param("", "there is no class ''", "write it as package.module:Class", id="no name"),
+    ],
 )
 def test_what_is_not_found_says_what_to_try(name, problem, help_):
     with pytest.raises(ClassNotFound, match=problem) as raised:
@@ -146,11 +154,13 @@ def test_what_is_not_found_says_what_to_try(name, problem, help_):
     assert raised.value.help == help_
 
 
-@rows(
-    "code, problem",
-    ("import not_there_at_all", "'broken' needs the module 'not_there_at_all'"),
-    ("1 / 0", "'broken' cannot be imported: ZeroDivisionError: division by zero"),
-    pytest.param("def (", "'broken' cannot be imported: SyntaxError", id="a module that is no Python"),
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import not_there_at_all", "'broken' needs the module 'not_there_at_all'"),
+        ("1 / 0", "'broken' cannot be imported: ZeroDivisionError: division by zero"),
+        pytest.param("def (", "'broken' cannot be imported: SyntaxError", id="a module that is no Python"),
+    ],
 )
 def test_a_module_that_breaks_is_not_a_module_that_is_missing(tmp_path, monkeypatch, code, problem):
     (tmp_path / "broken.py").write_text(code)

@@ -14,7 +14,7 @@ from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath, pa
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.properties import with_properties
 from dagkit.errors import Where
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.conf.samples import Bean, Colour, Point, Reader, Scanner, SlowScanner, Span, long_enough, point
 
 
@@ -35,50 +35,52 @@ class Shared:
 SLOW = "tests.conf.samples.SlowScanner"
 
 
-@rows(
-    "path, raw, field, value",
-    ("blockSize", "7", "block_size", 7),
-    ("block_size", " 7 ", "block_size", 7),
-    ("blockSize", 7, "block_size", 7),
-    ("ratio", "0.25", "ratio", 0.25),
-    ("enabled", "true", "enabled", True),
-    ("text", 5, "text", "5"),
-    ("text", True, "text", "true"),
-    ("text", "", "text", ""),
-    ("path", "/data/x", "path", Path("/data/x")),
-    ("colour", "GREEN", "colour", Colour.GREEN),
-    ("colour", "g", "colour", Colour.GREEN),
-    ("level", "2", "level", 2),
-    ("names", "a, b,c", "names", ("a", "b", "c")),
-    ("names", "", "names", ()),
-    ("names", '["a,b", "c"]', "names", ("a,b", "c")),
-    ("names", ["a", 1], "names", ("a", "1")),
-    ("numbers", "1,2", "numbers", [1, 2]),
-    ("pair", "tests.conf.samples.Bean, x", "pair", (Bean, "x")),
-    ("distinct", "a,b,a", "distinct", frozenset({"a", "b"})),
-    ("tags", "a=1,b=2", "tags", {"a": 1, "b": 2}),
-    ("tags", '{"a": 1}', "tags", {"a": 1}),
-    ("tags", {"a": 1}, "tags", {"a": 1}),
-    ("tags.key1", "1", "tags", {"key1": 1}),
-    ("tags(key1.dot)", "1", "tags", {"key1.dot": 1}),
-    ("names[0]", "a", "names", ("a",)),
-    ("keep", "tests.conf.samples:long_enough", "keep", long_enough),
-    ("keep", {"$function": "tests.conf.samples:long_enough"}, "keep", long_enough),
-    ("payload", "tests.conf.samples.Bean", "payload", Bean),
-    ("payload", {"$class": "tests.conf.samples.Bean"}, "payload", Bean),
-    ("scanner.files", "a,b", "scanner", Scanner(files=("a", "b"))),
-    ("scanner.filePatternRegularExp", "x", "scanner", Scanner(file_pattern_regular_exp="x")),
-    ("scanner", {"scanIntervalMillis": 7}, "scanner", Scanner(scan_interval_millis=7)),
-    ("scanner", '{"scan_interval_millis": 7}', "scanner", Scanner(scan_interval_millis=7)),
-    ("scanner", f"{SLOW}::patience=3", "scanner", SlowScanner(patience=3)),
-    ("scanner", {"class": SLOW, "patience": 3}, "scanner", SlowScanner(patience=3)),
-    ("spare.files", "a", "spare", Scanner(files=("a",))),
-    ("scanners.a.files", "x", "scanners", {"a": Scanner(files=("x",))}),
-    ("span", {"start": 5}, "span", Span(start=5)),
-    ("point", "1/2", "point", Point(1, 2)),
-    ("either", "5", "either", 5),
-    ("either", SLOW, "either", SlowScanner()),
-    ("extras", '{"a": [1]}', "extras", {"a": [1]}),
+@pytest.mark.parametrize(
+    ("path", "raw", "field", "value"),
+    [
+        ("blockSize", "7", "block_size", 7),
+        ("block_size", " 7 ", "block_size", 7),
+        ("blockSize", 7, "block_size", 7),
+        ("ratio", "0.25", "ratio", 0.25),
+        ("enabled", "true", "enabled", True),
+        ("text", 5, "text", "5"),
+        ("text", True, "text", "true"),
+        ("text", "", "text", ""),
+        ("path", "/data/x", "path", Path("/data/x")),
+        ("colour", "GREEN", "colour", Colour.GREEN),
+        ("colour", "g", "colour", Colour.GREEN),
+        ("level", "2", "level", 2),
+        ("names", "a, b,c", "names", ("a", "b", "c")),
+        ("names", "", "names", ()),
+        ("names", '["a,b", "c"]', "names", ("a,b", "c")),
+        ("names", ["a", 1], "names", ("a", "1")),
+        ("numbers", "1,2", "numbers", [1, 2]),
+        ("pair", "tests.conf.samples.Bean, x", "pair", (Bean, "x")),
+        ("distinct", "a,b,a", "distinct", frozenset({"a", "b"})),
+        ("tags", "a=1,b=2", "tags", {"a": 1, "b": 2}),
+        ("tags", '{"a": 1}', "tags", {"a": 1}),
+        ("tags", {"a": 1}, "tags", {"a": 1}),
+        ("tags.key1", "1", "tags", {"key1": 1}),
+        ("tags(key1.dot)", "1", "tags", {"key1.dot": 1}),
+        ("names[0]", "a", "names", ("a",)),
+        ("keep", "tests.conf.samples:long_enough", "keep", long_enough),
+        ("keep", {"$function": "tests.conf.samples:long_enough"}, "keep", long_enough),
+        ("payload", "tests.conf.samples.Bean", "payload", Bean),
+        ("payload", {"$class": "tests.conf.samples.Bean"}, "payload", Bean),
+        ("scanner.files", "a,b", "scanner", Scanner(files=("a", "b"))),
+        ("scanner.filePatternRegularExp", "x", "scanner", Scanner(file_pattern_regular_exp="x")),
+        ("scanner", {"scanIntervalMillis": 7}, "scanner", Scanner(scan_interval_millis=7)),
+        ("scanner", '{"scan_interval_millis": 7}', "scanner", Scanner(scan_interval_millis=7)),
+        ("scanner", f"{SLOW}::patience=3", "scanner", SlowScanner(patience=3)),
+        ("scanner", {"class": SLOW, "patience": 3}, "scanner", SlowScanner(patience=3)),
+        ("spare.files", "a", "spare", Scanner(files=("a",))),
+        ("scanners.a.files", "x", "scanners", {"a": Scanner(files=("x",))}),
+        ("span", {"start": 5}, "span", Span(start=5)),
+        ("point", "1/2", "point", Point(1, 2)),
+        ("either", "5", "either", 5),
+        ("either", SLOW, "either", SlowScanner()),
+        ("extras", '{"a": [1]}', "extras", {"a": [1]}),
+    ],
 )
 def test_a_value_of_every_type(path, raw, field, value):
     configured = configure((path, raw), conversion=Conversion({Point: point}))
@@ -171,21 +173,23 @@ NO_PAIR = "it must be key=value pairs separated by commas, and 'a' is not a pair
 NO_TRUTH = "recursive: input should be a valid boolean, unable to interpret input"
 
 
-@rows(
-    "path, raw, problem",
-    ("names[2]", "a", "names of reader cannot be 'a': it has 0 values, so there is no [2] to set"),
-    (f"names.{'1' * 5000}", "a", "names of reader cannot be 'a': it has 0 values, so there is no [1111"),
-    ("tags", "a", f"tags of reader cannot be 'a': {NO_PAIR}"),
-    ("tags", "{a}", "tags of reader cannot be '{a}': it must be JSON"),
-    ("names", 5, "names of reader cannot be 5: it must be values separated by commas, or a JSON list"),
-    ("spare", "", "spare of reader cannot be '': it must be a kind of Scanner, as Class or Class:argument"),
-    ("spare", "tests.conf.samples.Bean", "it must be a kind of Scanner, and Bean is not one"),
-    ("scanner.recursive", "maybe", f"scanner of reader cannot be 'maybe': {NO_TRUTH}"),
-    ("scanner", {"fils": 1}, "Scanner has no property 'fils'; did you mean 'files'"),
-    ("point", "1-2", "the converter for Point refuses it: not enough values to unpack"),
-    ("span", {"start": "x"}, "it must be a whole number"),
-    ("span.end", "9", "'end' of Span cannot be set"),
-    ("keep", {"$function": "app:<lambda>", "digest": "0"}, "has no name that a file could refer to"),
+@pytest.mark.parametrize(
+    ("path", "raw", "problem"),
+    [
+        ("names[2]", "a", "names of reader cannot be 'a': it has 0 values, so there is no [2] to set"),
+        (f"names.{'1' * 5000}", "a", "names of reader cannot be 'a': it has 0 values, so there is no [1111"),
+        ("tags", "a", f"tags of reader cannot be 'a': {NO_PAIR}"),
+        ("tags", "{a}", "tags of reader cannot be '{a}': it must be JSON"),
+        ("names", 5, "names of reader cannot be 5: it must be values separated by commas, or a JSON list"),
+        ("spare", "", "spare of reader cannot be '': it must be a kind of Scanner, as Class or Class:argument"),
+        ("spare", "tests.conf.samples.Bean", "it must be a kind of Scanner, and Bean is not one"),
+        ("scanner.recursive", "maybe", f"scanner of reader cannot be 'maybe': {NO_TRUTH}"),
+        ("scanner", {"fils": 1}, "Scanner has no property 'fils'; did you mean 'files'"),
+        ("point", "1-2", "the converter for Point refuses it: not enough values to unpack"),
+        ("span", {"start": "x"}, "it must be a whole number"),
+        ("span.end", "9", "'end' of Span cannot be set"),
+        ("keep", {"$function": "app:<lambda>", "digest": "0"}, "has no name that a file could refer to"),
+    ],
     ids=lambda value: str(value)[:40],
 )
 def test_what_cannot_be_converted_is_reported_with_the_line_that_set_it(path, raw, problem):
@@ -207,14 +211,16 @@ def test_a_secret_is_not_quoted():
     assert told.problem.endswith(", and '${env:TAGS}' is not a pair")
 
 
-@rows(
-    "path, problem, help_",
-    ("blokSize", "reader has no property 'blokSize'", "did you mean 'block_size'?"),
-    ("lines", "reader has no property 'lines'", "did you mean"),
-    ("scanner.fils", "Scanner of reader has no property 'fils'", "did you mean 'files'?"),
-    ("blockSize.x", "int values have no properties, so block_size has no parts", "set block_size as a whole"),
-    ("listener.x", "it is not set, so listener has no parts to set", "set listener as a whole"),
-    ("tags.a.b", "it is not set, so tags.a has no parts to set", "set tags.a as a whole"),
+@pytest.mark.parametrize(
+    ("path", "problem", "help_"),
+    [
+        ("blokSize", "reader has no property 'blokSize'", "did you mean 'block_size'?"),
+        ("lines", "reader has no property 'lines'", "did you mean"),
+        ("scanner.fils", "Scanner of reader has no property 'fils'", "did you mean 'files'?"),
+        ("blockSize.x", "int values have no properties, so block_size has no parts", "set block_size as a whole"),
+        ("listener.x", "it is not set, so listener has no parts to set", "set listener as a whole"),
+        ("tags.a.b", "it is not set, so tags.a has no parts to set", "set tags.a as a whole"),
+    ],
 )
 def test_what_it_does_not_have_suggests_a_near_name(path, problem, help_):
     configured = configure((path, "1"))

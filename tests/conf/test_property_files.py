@@ -15,7 +15,7 @@ from dagkit.conf.grammar.property_keys import parse_key
 from dagkit.conf.sources.property_files import read_file, read_properties
 from dagkit.conf.sources.toml_keys import toml_lines
 from dagkit.errors import printable
-from tests.cases import cases, rows
+from tests.cases import cases
 
 SEED = """<?xml version="1.0"?>
 <configuration>
@@ -52,13 +52,15 @@ def faults(read):
     return [(f.code, str(f.where), f.problem) for f in read[1]]
 
 
-@rows(
-    "name, problem",
-    ("zero.xml", "it cannot be opened: it is not a regular file"),
-    ("fifo.xml", "it cannot be opened: it is not a regular file"),
-    ("folder.xml", "it cannot be opened: Is a directory"),
-    ("none.xml", "there is no such file"),
-    ("a\0.xml", "it cannot be opened: this is not a path: embedded null byte"),
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("zero.xml", "it cannot be opened: it is not a regular file"),
+        ("fifo.xml", "it cannot be opened: it is not a regular file"),
+        ("folder.xml", "it cannot be opened: Is a directory"),
+        ("none.xml", "there is no such file"),
+        ("a\0.xml", "it cannot be opened: this is not a path: embedded null byte"),
+    ],
 )
 def test_a_file_is_a_regular_one(name, problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -69,12 +71,14 @@ def test_a_file_is_a_regular_one(name, problem, tmp_path, monkeypatch):
     assert faults(read_file(Path(name))) == [("file-unreadable", printable(name), problem)]
 
 
-@rows(
-    "text, problem",
-    ("a = " + "[" * 5000 + "]" * 5000, "it nests lists and objects deeper than 100"),
-    ("a = " + "[" * 150 + "]" * 150, "it nests lists and objects deeper than 100"),
-    pytest.param("a" + ".a" * 5000 + " = 1", "it nests lists and objects deeper than 100", id="a deep key"),
-    ("a = " + "9" * 5000, "a value cannot be read: Exceeds the limit"),
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "it nests lists and objects deeper than 100"),
+        ("a = " + "[" * 150 + "]" * 150, "it nests lists and objects deeper than 100"),
+        pytest.param("a" + ".a" * 5000 + " = 1", "it nests lists and objects deeper than 100", id="a deep key"),
+        ("a = " + "9" * 5000, "a value cannot be read: Exceeds the limit"),
+    ],
 )
 def test_toml_has_bounds(file, text, problem):
     ((code, _, told),) = faults(file("a.toml", text))
@@ -142,26 +146,28 @@ LATIN = b"<configuration>\n<property><name>k</name><value>\xe9</value></property
 DECLARED = '<?xml version="1.0" encoding="UTF-16"?><configuration/>'
 
 
-@rows(
-    "place, data, problem",
-    ("conf.xml:1", BOMB, "it contains a DOCTYPE"),
-    ("conf.xml:1", OTHER_FILE, "it contains a DOCTYPE"),
-    ("conf.xml:1", DTD, "it contains a DOCTYPE"),
-    ("conf.xml:3", "<configuration>\n<property>\n</configuration>", "it is not XML: mismatched tag"),
-    ("conf.xml:2", "<configuration>\n<property>", "it is not XML: no element found"),
-    ("conf.xml:1", "", "it is not XML: no element found"),
-    ("conf.xml:1", "<config>\n</config>", "its root is <config>"),
-    ("conf.xml:2", LATIN, "byte 0xE9 on this line is not UTF-8"),
-    ("conf.xml:1", "<configuration>&b;</configuration>", "it is not XML: undefined entity"),
-    ("conf.xml:1", DECLARED, "it declares UTF-16, but its first bytes are not UTF-16"),
-    ("conf.properties:2", b"a=1\nb = \\u12\n", "'\\\\u12' is not an escape"),
-    ("conf.properties:1", codecs.BOM_UTF16_LE + "a=1".encode("utf-16-le"), "it is encoded in UTF-16"),
-    ("conf.properties:2", b"a=1\nb=\x00", "it contains a NUL byte, so it is not text"),
-    ("conf.toml:2", b"a = 1\nb = \n", "it is not TOML: invalid value"),
-    ("conf.toml:2", b"a = 1\na = 2\n", "it is not TOML: cannot overwrite a value"),
-    ("conf.toml:2", b"a = 1\nb = '\xe9'\n", "byte 0xE9 on this line is not UTF-8"),
-    ("conf.toml", b"[a", "it is not TOML: expected ']' at the end of a table declaration"),
-    ("conf.yaml", "a: 1", "its name does not end in .xml, .properties or .toml"),
+@pytest.mark.parametrize(
+    ("place", "data", "problem"),
+    [
+        ("conf.xml:1", BOMB, "it contains a DOCTYPE"),
+        ("conf.xml:1", OTHER_FILE, "it contains a DOCTYPE"),
+        ("conf.xml:1", DTD, "it contains a DOCTYPE"),
+        ("conf.xml:3", "<configuration>\n<property>\n</configuration>", "it is not XML: mismatched tag"),
+        ("conf.xml:2", "<configuration>\n<property>", "it is not XML: no element found"),
+        ("conf.xml:1", "", "it is not XML: no element found"),
+        ("conf.xml:1", "<config>\n</config>", "its root is <config>"),
+        ("conf.xml:2", LATIN, "byte 0xE9 on this line is not UTF-8"),
+        ("conf.xml:1", "<configuration>&b;</configuration>", "it is not XML: undefined entity"),
+        ("conf.xml:1", DECLARED, "it declares UTF-16, but its first bytes are not UTF-16"),
+        ("conf.properties:2", b"a=1\nb = \\u12\n", "'\\\\u12' is not an escape"),
+        ("conf.properties:1", codecs.BOM_UTF16_LE + "a=1".encode("utf-16-le"), "it is encoded in UTF-16"),
+        ("conf.properties:2", b"a=1\nb=\x00", "it contains a NUL byte, so it is not text"),
+        ("conf.toml:2", b"a = 1\nb = \n", "it is not TOML: invalid value"),
+        ("conf.toml:2", b"a = 1\na = 2\n", "it is not TOML: cannot overwrite a value"),
+        ("conf.toml:2", b"a = 1\nb = '\xe9'\n", "byte 0xE9 on this line is not UTF-8"),
+        ("conf.toml", b"[a", "it is not TOML: expected ']' at the end of a table declaration"),
+        ("conf.yaml", "a: 1", "its name does not end in .xml, .properties or .toml"),
+    ],
 )
 def test_what_cannot_be_read_is_reported_with_its_line(file, place, data, problem):
     assert faults(file(place.partition(":")[0], data)) == [("file-unreadable", place, problem)]
@@ -192,17 +198,19 @@ def test_what_is_no_property_is_reported_and_the_rest_is_read(file):
     assert [key for _, key, _ in told(read)] == ["l"]
 
 
-@rows(
-    "text, expected",
-    ("a=1\nb : 2\nc 3", [(1, "a", "1"), (2, "b", "2"), (3, "c", "3")]),
-    pytest.param("# no\n! no\n\n a = 1 ", [(4, "a", "1 ")], id="comments and blank lines"),
-    pytest.param("a = 1,\\\n    2\nb=3", [(1, "a", "1,2"), (3, "b", "3")], id="a value that goes on"),
-    pytest.param("a\\ b\\=c = \\u00e9\\t", [(1, "a b=c", "é\t")], id="escapes"),
-    pytest.param("a = C:\\\\x", [(1, "a", "C:\\x")], id="a backslash"),
-    pytest.param(
-        "a=\nb\nc:", [(1, "a", ""), (2, "b", None), (3, "c", "")], id="an empty value is one, a key alone has none"
-    ),
-    pytest.param("a=1\r\nb=2\rc=3", [(1, "a", "1"), (2, "b", "2"), (3, "c", "3")], id="every end of line"),
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1\nb : 2\nc 3", [(1, "a", "1"), (2, "b", "2"), (3, "c", "3")]),
+        pytest.param("# no\n! no\n\n a = 1 ", [(4, "a", "1 ")], id="comments and blank lines"),
+        pytest.param("a = 1,\\\n    2\nb=3", [(1, "a", "1,2"), (3, "b", "3")], id="a value that goes on"),
+        pytest.param("a\\ b\\=c = \\u00e9\\t", [(1, "a b=c", "é\t")], id="escapes"),
+        pytest.param("a = C:\\\\x", [(1, "a", "C:\\x")], id="a backslash"),
+        pytest.param(
+            "a=\nb\nc:", [(1, "a", ""), (2, "b", None), (3, "c", "")], id="an empty value is one, a key alone has none"
+        ),
+        pytest.param("a=1\r\nb=2\rc=3", [(1, "a", "1"), (2, "b", "2"), (3, "c", "3")], id="every end of line"),
+    ],
 )
 def test_javas_properties(file, text, expected):
     assert told(file("conf.properties", text)) == expected
@@ -236,16 +244,18 @@ def test_tables_become_keys_and_values_keep_their_types(file):
     ]
 
 
-@rows(
-    "text, key",
-    pytest.param('"dt.attr.MEMORY_MB" = 1', "dt.attr.MEMORY_MB", id="a key in quotes is a whole path"),
-    pytest.param('[dt]\n"attr.MEMORY_MB" = 1', "dt.attr.MEMORY_MB", id="a path may go on below its prefix"),
-    ('[dt.operator.Filter]\n"port.input.attr.X" = 1', "dt.operator.Filter.port.input.attr.X"),
-    pytest.param('[dt.operator."*".attr]\nX = 1', "dt.operator.*.attr.X", id="a name may be a pattern"),
-    ('[dt.operator.Filter.map]\n"key.with.dots" = 1', "dt.operator.Filter.map(key.with.dots)"),
-    ('dt.operator.Filter.map = {"a.b" = 1}', "dt.operator.Filter.map(a.b)"),
-    pytest.param('[dt.operator.x.prop]\n"a.b" = 1', "dt.operator.x.prop.a.b", id="and behind prop"),
-    ('[dt.operator.x.prop.tags]\n"a.b" = 2', "dt.operator.x.prop.tags(a.b)"),
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        pytest.param('"dt.attr.MEMORY_MB" = 1', "dt.attr.MEMORY_MB", id="a key in quotes is a whole path"),
+        pytest.param('[dt]\n"attr.MEMORY_MB" = 1', "dt.attr.MEMORY_MB", id="a path may go on below its prefix"),
+        ('[dt.operator.Filter]\n"port.input.attr.X" = 1', "dt.operator.Filter.port.input.attr.X"),
+        pytest.param('[dt.operator."*".attr]\nX = 1', "dt.operator.*.attr.X", id="a name may be a pattern"),
+        ('[dt.operator.Filter.map]\n"key.with.dots" = 1', "dt.operator.Filter.map(key.with.dots)"),
+        ('dt.operator.Filter.map = {"a.b" = 1}', "dt.operator.Filter.map(a.b)"),
+        pytest.param('[dt.operator.x.prop]\n"a.b" = 1', "dt.operator.x.prop.a.b", id="and behind prop"),
+        ('[dt.operator.x.prop.tags]\n"a.b" = 2', "dt.operator.x.prop.tags(a.b)"),
+    ],
 )
 def test_dots_in_quotes(file, text, key):
     assert [k for _, k, _ in told(file("conf.toml", text))] == [key]
@@ -283,20 +293,22 @@ def test_a_large_file_is_read(file, ending):
     assert [(w.where.line, w.key) for w in read[0]] == list(enumerate(keys, 1))
 
 
-@rows(
-    "text, lines",
-    pytest.param("a = 1\nb = 2", {("a",): 1, ("b",): 2}, id="a line for a key"),
-    pytest.param("\n# a = 0\na = 1 # b = 2\n", {("a",): 3}, id="comments count as lines, not as keys"),
-    ("[t]\na = 1\n[t.u]\nb = 2", {("t",): 1, ("t", "a"): 2, ("t", "u"): 3, ("t", "u", "b"): 4}),
-    pytest.param("a = [\n1, # ]\n2]\nb = 1", {("a",): 1, ("b",): 4}, id="a list may go on"),
-    pytest.param('a = """\nb = 1\n"""\nc = 1', {("a",): 1, ("c",): 4}, id="so may a text"),
-    pytest.param("a = '''\n\\'''\nc = 1", {("a",): 1, ("c",): 3}, id="a literal text has no escapes"),
-    ('a = "]#"\nb = {c = "}", d = [1]}\ne = 1', {("a",): 1, ("b",): 2, ("b", "c"): 2, ("b", "d"): 2, ("e",): 3}),
-    ("\"a b\".'c.d' . e = 1", {("a b",): 1, ("a b", "c.d"): 1, ("a b", "c.d", "e"): 1}),
-    pytest.param("[t.u]\na = 1", {("t", "u"): 1, ("t", "u", "a"): 2}, id="a table has all of its name"),
-    ("a = [ # [t]\n[1], 2,\n'[u]',\n]\n[t] # ]\nb = 1", {("a",): 1, ("t",): 5, ("t", "b"): 6}),
-    pytest.param("[[t]]\na = 1\n[[t]]\na = 2", {("t",): 1, ("t", "a"): 2}, id="the first of several tables"),
-    pytest.param('a = """"quoted""""\nb = 1', {("a",): 1, ("b",): 2}, id="quotes at the end of a long text"),
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        pytest.param("a = 1\nb = 2", {("a",): 1, ("b",): 2}, id="a line for a key"),
+        pytest.param("\n# a = 0\na = 1 # b = 2\n", {("a",): 3}, id="comments count as lines, not as keys"),
+        ("[t]\na = 1\n[t.u]\nb = 2", {("t",): 1, ("t", "a"): 2, ("t", "u"): 3, ("t", "u", "b"): 4}),
+        pytest.param("a = [\n1, # ]\n2]\nb = 1", {("a",): 1, ("b",): 4}, id="a list may go on"),
+        pytest.param('a = """\nb = 1\n"""\nc = 1', {("a",): 1, ("c",): 4}, id="so may a text"),
+        pytest.param("a = '''\n\\'''\nc = 1", {("a",): 1, ("c",): 3}, id="a literal text has no escapes"),
+        ('a = "]#"\nb = {c = "}", d = [1]}\ne = 1', {("a",): 1, ("b",): 2, ("b", "c"): 2, ("b", "d"): 2, ("e",): 3}),
+        ("\"a b\".'c.d' . e = 1", {("a b",): 1, ("a b", "c.d"): 1, ("a b", "c.d", "e"): 1}),
+        pytest.param("[t.u]\na = 1", {("t", "u"): 1, ("t", "u", "a"): 2}, id="a table has all of its name"),
+        ("a = [ # [t]\n[1], 2,\n'[u]',\n]\n[t] # ]\nb = 1", {("a",): 1, ("t",): 5, ("t", "b"): 6}),
+        pytest.param("[[t]]\na = 1\n[[t]]\na = 2", {("t",): 1, ("t", "a"): 2}, id="the first of several tables"),
+        pytest.param('a = """"quoted""""\nb = 1', {("a",): 1, ("b",): 2}, id="quotes at the end of a long text"),
+    ],
 )
 def test_lines(text, lines):
     tomllib.loads(text)

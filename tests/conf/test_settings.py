@@ -8,7 +8,7 @@ from dagkit.api.configuration import Config, Origin, Source
 from dagkit.conf.apply.settings import Settings
 from dagkit.errors import Where
 from dagkit.ground.patterns import HELP
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.conf.samples import Bean, Feed, Inner, Pipeline, Point, Reader, config, entries, point
 
 
@@ -378,13 +378,15 @@ NO_PROPERTY = "operator1 has no property 'blokSize'"
 NO_MATCH = "template 't' matches no operator by this pattern"
 
 
-@rows(
-    "values, problem, help_",
-    ({"dt.template.t.blockSize": "7"}, "no operator uses template 't'", NOT_USED),
-    ({"dt.template.t.matchIdRegExp": "writer"}, NO_MATCH, "operators here: 'operator1'"),
-    ({"dt.template.t.matchIdRegExp": "("} | USED, "'(' is not a pattern: missing ): (", HELP),
-    ({"dt.operator.operator1.template": "tt"} | FITS_ALL, "there is no template 'tt'", "did you mean 't'?"),
-    ({"dt.template.t.blokSize": "7"} | FITS_ALL, NO_PROPERTY, "did you mean 'block_size'?"),
+@pytest.mark.parametrize(
+    ("values", "problem", "help_"),
+    [
+        ({"dt.template.t.blockSize": "7"}, "no operator uses template 't'", NOT_USED),
+        ({"dt.template.t.matchIdRegExp": "writer"}, NO_MATCH, "operators here: 'operator1'"),
+        ({"dt.template.t.matchIdRegExp": "("} | USED, "'(' is not a pattern: missing ): (", HELP),
+        ({"dt.operator.operator1.template": "tt"} | FITS_ALL, "there is no template 'tt'", "did you mean 't'?"),
+        ({"dt.template.t.blokSize": "7"} | FITS_ALL, NO_PROPERTY, "did you mean 'block_size'?"),
+    ],
     ids=["not used", "no operator matches", "no pattern", "no such template", "no such property"],
 )
 def test_a_template_that_does_nothing_is_reported(values, problem, help_):

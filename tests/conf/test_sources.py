@@ -12,7 +12,7 @@ from dagkit.conf.grammar.property_keys import parse_key
 from dagkit.conf.sources.references import References, Unresolved, is_secret_name, shown_instead, without_secret
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.errors import Severity
-from tests.cases import cases, rows
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -102,12 +102,14 @@ def test_files_that_were_not_named_may_be_absent_and_others_may_not(place):
     assert told(faults) == missing
 
 
-@rows(
-    "first, second, as_",
-    pytest.param("dt.attr.X", "dt.attr.X", "", id="the very key"),
-    pytest.param("dt.attr.X", "apex.attr.X", ", as dt.attr.X", id="another prefix"),
-    ("dt.operator.f.blockSize", "dt.operator.f.prop.block_size", ", as dt.operator.f.blockSize"),
-    pytest.param("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X", id="the root is application.*"),
+@pytest.mark.parametrize(
+    ("first", "second", "as_"),
+    [
+        pytest.param("dt.attr.X", "dt.attr.X", "", id="the very key"),
+        pytest.param("dt.attr.X", "apex.attr.X", ", as dt.attr.X", id="another prefix"),
+        ("dt.operator.f.blockSize", "dt.operator.f.prop.block_size", ", as dt.operator.f.blockSize"),
+        pytest.param("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X", id="the root is application.*"),
+    ],
 )
 def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     place.write("a.properties", f"{first}=1\n{second}=2")
@@ -131,10 +133,12 @@ def test_a_key_twice_in_two_files_of_one_place_is_a_fault_and_the_same_value_or_
 OWN = "home/.dagkit/site.properties"
 
 
-@rows(
-    "other, given, severity",
-    ("mine.properties", {"files": ["mine.properties"]}, Severity.ERROR),
-    pytest.param(OWN, {"home": Path("home")}, Severity.WARNING, id="the user's own file"),
+@pytest.mark.parametrize(
+    ("other", "given", "severity"),
+    [
+        ("mine.properties", {"files": ["mine.properties"]}, Severity.ERROR),
+        pytest.param(OWN, {"home": Path("home")}, Severity.WARNING, id="the user's own file"),
+    ],
 )
 def test_what_is_final_is_not_overridden_and_both_places_are_named(place, other, given, severity):
     place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
@@ -152,15 +156,17 @@ def test_a_variable_cannot_get_round_what_is_final(place):
     assert [str(fault.where) for fault in faults] == ["the environment"]
 
 
-@rows(
-    "final, given",
-    ("w.server.host", "w.server.HOST"),
-    ("w.server.host", "w.prop.Server.host"),
-    ("w.server.host", "w.server"),
-    ("w.server", "w.server.host"),
-    ("w.a.b", "w.a(b)"),
-    ("w.a[0]", "w.a.00"),
-    ("w.attr.MEMORY_MB", "w.attr.OperatorContext.MEMORY_MB"),
+@pytest.mark.parametrize(
+    ("final", "given"),
+    [
+        ("w.server.host", "w.server.HOST"),
+        ("w.server.host", "w.prop.Server.host"),
+        ("w.server.host", "w.server"),
+        ("w.server", "w.server.host"),
+        ("w.a.b", "w.a(b)"),
+        ("w.a[0]", "w.a.00"),
+        ("w.attr.MEMORY_MB", "w.attr.OperatorContext.MEMORY_MB"),
+    ],
 )
 def test_no_other_spelling_and_no_whole_or_part_gets_round_what_is_final(place, final, given):
     place.write("a.xml", xml(prop(f"dt.operator.{final}", "1", final=True)))
@@ -183,11 +189,13 @@ def test_names_that_fold_alike_are_not_confused_where_a_key_is_final_or_required
     assert not faults
 
 
-@rows(
-    "given, is_missing",
-    pytest.param({}, True, id="nowhere"),
-    ({"definitions": [("apex.operator.Block-reader.block_size", "1")]}, False),
-    ({"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}}, False),
+@pytest.mark.parametrize(
+    ("given", "is_missing"),
+    [
+        pytest.param({}, True, id="nowhere"),
+        ({"definitions": [("apex.operator.Block-reader.block_size", "1")]}, False),
+        ({"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}}, False),
+    ],
 )
 def test_a_property_without_a_value_must_be_given_in_any_source(place, given, is_missing):
     key = "dt.operator.Block-reader.prop.blockSize"
@@ -269,21 +277,23 @@ def test_references(text, resolved):
     assert resolve(text, values) == (resolved, False)
 
 
-@rows(
-    "text, problem",
-    pytest.param("${xyy}", r"\$\{xyy\} has no value", id="a name that is not there"),
-    pytest.param("${}", r"\$\{\} has no value", id="no name"),
-    pytest.param("${a}", "the references form a circle: a -> b -> a", id="a circle"),
-    pytest.param("${self}", "the references form a circle: self -> self", id="a circle of one"),
-    pytest.param("{% 1 + 1 %}", "it contains a script in {% %}, and dagkit does not run scripts", id="a script"),
-    ("${env:NOT_THERE}", "the environment has no variable 'NOT_THERE'"),
-    ("${file:/not/there}", "the file '/not/there' cannot be read: No such file or directory"),
-    pytest.param("${bomb}", "its references resolve to", id="references that unfold without end"),
-    ("${${x}}", "the reference that begins at character 1 contains another reference, or a brace"),
-    ("a ${xyz", "the reference that begins at character 3 is not closed"),
-    ("${xyz} ${", "the reference that begins at character 8 is not closed"),
-    pytest.param("${env:}", r"\$\{env:\} names no variable", id="no variable"),
-    pytest.param("${chain2999}", "the chain of references is longer than 100", id="a long chain"),
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("${xyy}", r"\$\{xyy\} has no value", id="a name that is not there"),
+        pytest.param("${}", r"\$\{\} has no value", id="no name"),
+        pytest.param("${a}", "the references form a circle: a -> b -> a", id="a circle"),
+        pytest.param("${self}", "the references form a circle: self -> self", id="a circle of one"),
+        pytest.param("{% 1 + 1 %}", "it contains a script in {% %}, and dagkit does not run scripts", id="a script"),
+        ("${env:NOT_THERE}", "the environment has no variable 'NOT_THERE'"),
+        ("${file:/not/there}", "the file '/not/there' cannot be read: No such file or directory"),
+        pytest.param("${bomb}", "its references resolve to", id="references that unfold without end"),
+        ("${${x}}", "the reference that begins at character 1 contains another reference, or a brace"),
+        ("a ${xyz", "the reference that begins at character 3 is not closed"),
+        ("${xyz} ${", "the reference that begins at character 8 is not closed"),
+        pytest.param("${env:}", r"\$\{env:\} names no variable", id="no variable"),
+        pytest.param("${chain2999}", "the chain of references is longer than 100", id="a long chain"),
+    ],
 )
 def test_what_cannot_be_resolved(text, problem):
     layers = {f"b{n}": f"${{b{n - 1}}}" * 10 for n in range(1, 9)}
@@ -340,13 +350,15 @@ def test_secrets_are_known_by_name(name):
 HIDDEN = "the reason is not shown, since it would reveal the secret"
 
 
-@rows(
-    "text, raw, shown, told",
-    pytest.param("'hunter2' is no number", "hunter2", "${env:PW}", "'${env:PW}' is no number", id="a secret"),
-    ("no class hunter.Two here", "hunter.Two:q", "${env:PW}:q", "no class ${env:PW} here"),
-    pytest.param("no class Two here", "hunter.Two:q", "${env:PW}:q", HIDDEN, id="a piece of a part"),
-    pytest.param("no class Two here", "hunter.Two", MASK, HIDDEN, id="a piece of the whole"),
-    ("'q' is no x=y", "hunter.Two:q", "${env:PW}:q", "'q' is no x=y"),
+@pytest.mark.parametrize(
+    ("text", "raw", "shown", "told"),
+    [
+        pytest.param("'hunter2' is no number", "hunter2", "${env:PW}", "'${env:PW}' is no number", id="a secret"),
+        ("no class hunter.Two here", "hunter.Two:q", "${env:PW}:q", "no class ${env:PW} here"),
+        pytest.param("no class Two here", "hunter.Two:q", "${env:PW}:q", HIDDEN, id="a piece of a part"),
+        pytest.param("no class Two here", "hunter.Two", MASK, HIDDEN, id="a piece of the whole"),
+        ("'q' is no x=y", "hunter.Two:q", "${env:PW}:q", "'q' is no x=y"),
+    ],
 )
 def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, told):
     assert without_secret(text, raw, shown) == told

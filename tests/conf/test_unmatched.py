@@ -8,7 +8,7 @@ from dagkit.api.configuration import Config, Source
 from dagkit.conf.apply.settings import Settings
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.errors import Severity
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.conf.samples import Feed, Inner, Pipeline, Reader, config, entries
 
 
@@ -67,55 +67,59 @@ RE2 = r"names are regular expressions of RE2: write \w* for any word characters,
 OURS = "nothing reads it; keys of dagkit begin with one of dt., apex., dagkit., stram."
 
 
-@rows(
-    "code, key, problem, near",
-    ("key-unmatched", "dt.operator.Block-readr.blockSize", "there is no operator 'Block-readr'", "Block-reader"),
-    ("property-unknown", f"{READER}.blokSize", "Block-reader has no property 'blokSize'", "block_size"),
-    ("property-unknown", f"{READER}.scanner.fils", "Scanner of Block-reader has no property 'fils'", "files"),
-    ("key-unmatched", f"{READER}.attr.MEMORY", "there is no attribute 'MEMORY'", "MEMORY_MB"),
-    ("key-unmatched", f"{READER}.attr.memory_mb", "there is no attribute 'memory_mb'", "MEMORY_MB"),
-    (
-        "key-unmatched",
-        f"{READER}.port.liness.attr.QUEUE_CAPACITY",
-        "there is no port 'liness' of Block-reader",
-        "lines",
-    ),
-    ("key-unmatched", "dt.stream.record.locality", "there is no stream 'record'", "records"),
-    ("key-unmatched", "dt.operatr.Block-reader.x", "there is no section 'operatr'", "operator"),
-    ("key-unmatched", "dt.application.Pipelin.x", "the application is not called 'Pipelin'", "Pipeline"),
-    (
-        "property-unknown",
-        "dt.application.Pipeline.testprp1",
-        "the application has no property 'testprp1'",
-        "testprop1",
-    ),
-    ("key-unmatched", "dt.testprp1", "the application has no property 'testprp1'", "testprop1"),
-    ("key-unmatched", "operator.Block-reader.x", "nothing is called operator.Block-reader.x", f"{READER}.x"),
-    (
-        "key-unmatched",
-        "dtt.operator.Block-reader.x",
-        "nothing is called dtt.operator.Block-reader.x",
-        f"{READER}.x",
-    ),
-    ("key-unmatched", "DAGKIT_OPERATOR__BLOK_READER__X", "there is no operator 'BLOK_READER'", "Block-reader"),
-    ("property-unknown", f"{VARIABLE}__BLOK_SIZE", "Block-reader has no property 'blok_size'", "block_size"),
+@pytest.mark.parametrize(
+    ("code", "key", "problem", "near"),
+    [
+        ("key-unmatched", "dt.operator.Block-readr.blockSize", "there is no operator 'Block-readr'", "Block-reader"),
+        ("property-unknown", f"{READER}.blokSize", "Block-reader has no property 'blokSize'", "block_size"),
+        ("property-unknown", f"{READER}.scanner.fils", "Scanner of Block-reader has no property 'fils'", "files"),
+        ("key-unmatched", f"{READER}.attr.MEMORY", "there is no attribute 'MEMORY'", "MEMORY_MB"),
+        ("key-unmatched", f"{READER}.attr.memory_mb", "there is no attribute 'memory_mb'", "MEMORY_MB"),
+        (
+            "key-unmatched",
+            f"{READER}.port.liness.attr.QUEUE_CAPACITY",
+            "there is no port 'liness' of Block-reader",
+            "lines",
+        ),
+        ("key-unmatched", "dt.stream.record.locality", "there is no stream 'record'", "records"),
+        ("key-unmatched", "dt.operatr.Block-reader.x", "there is no section 'operatr'", "operator"),
+        ("key-unmatched", "dt.application.Pipelin.x", "the application is not called 'Pipelin'", "Pipeline"),
+        (
+            "property-unknown",
+            "dt.application.Pipeline.testprp1",
+            "the application has no property 'testprp1'",
+            "testprop1",
+        ),
+        ("key-unmatched", "dt.testprp1", "the application has no property 'testprp1'", "testprop1"),
+        ("key-unmatched", "operator.Block-reader.x", "nothing is called operator.Block-reader.x", f"{READER}.x"),
+        (
+            "key-unmatched",
+            "dtt.operator.Block-reader.x",
+            "nothing is called dtt.operator.Block-reader.x",
+            f"{READER}.x",
+        ),
+        ("key-unmatched", "DAGKIT_OPERATOR__BLOK_READER__X", "there is no operator 'BLOK_READER'", "Block-reader"),
+        ("property-unknown", f"{VARIABLE}__BLOK_SIZE", "Block-reader has no property 'blok_size'", "block_size"),
+    ],
 )
 def test_a_misspelt_key_is_answered_with_the_nearest(code, key, problem, near):
     assert told(key) == [(code, problem, f"did you mean {near!r}?")]
 
 
-@rows(
-    "code, key, problem, help_",
-    ("attribute-misplaced", f"{READER}.attr.MASTER_MEMORY_MB", *MISPLACED),
-    ("attribute-misplaced", "dt.port.*.attr.MEMORY_MB", *OF_AN_OPERATOR),
-    ("key-unmatched", f"{READER}.outputport.lines.attr.QUEUE_CAPACITY", *OF_AN_INPUT),
-    ("attribute-stranded", f"{READER}.port.side.attr.QUEUE_CAPACITY", *UNLINKED),
-    ("key-unmatched", "dt.operator.Module.attr.MEMORY_MB", *OF_A_MODULE),
-    ("key-unmatched", "dt.stream.records.source", f"{ITSELF} source of stream 'records'", IN_CODE),
-    ("key-unmatched", f"{READER}.classname", f"{ITSELF} classname of an operator", IN_CODE),
-    ("key-malformed", "dt.operator.*reader.blockSize", NO_PATTERN, RE2),
-    ("key-malformed", f"{READER}.port.lines.QUEUE_CAPACITY", *NO_ATTRIBUTE),
-    ("key-unmatched", "something", "nothing is called something", OURS),
+@pytest.mark.parametrize(
+    ("code", "key", "problem", "help_"),
+    [
+        ("attribute-misplaced", f"{READER}.attr.MASTER_MEMORY_MB", *MISPLACED),
+        ("attribute-misplaced", "dt.port.*.attr.MEMORY_MB", *OF_AN_OPERATOR),
+        ("key-unmatched", f"{READER}.outputport.lines.attr.QUEUE_CAPACITY", *OF_AN_INPUT),
+        ("attribute-stranded", f"{READER}.port.side.attr.QUEUE_CAPACITY", *UNLINKED),
+        ("key-unmatched", "dt.operator.Module.attr.MEMORY_MB", *OF_A_MODULE),
+        ("key-unmatched", "dt.stream.records.source", f"{ITSELF} source of stream 'records'", IN_CODE),
+        ("key-unmatched", f"{READER}.classname", f"{ITSELF} classname of an operator", IN_CODE),
+        ("key-malformed", "dt.operator.*reader.blockSize", NO_PATTERN, RE2),
+        ("key-malformed", f"{READER}.port.lines.QUEUE_CAPACITY", *NO_ATTRIBUTE),
+        ("key-unmatched", "something", "nothing is called something", OURS),
+    ],
 )
 def test_every_key_that_matched_nothing_is_reported(code, key, problem, help_):
     assert told(key) == [(code, problem, help_)]
@@ -199,25 +203,29 @@ def test_a_template_that_is_not_there_is_answered_with_those_that_are():
     assert "known here: 'big'" in [fault.help for fault in run(conf)]
 
 
-@rows(
-    "key, value, help_",
-    ("template.b.matchIdRegExp", "Zork", "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"),
-    ("template.b.matchClassNameRegExp", "Zork", "classes here: 'Inner', 'Feed', 'Reader'"),
-    ("template.b.matchAppNameRegExp", "Zork", "the application is called 'Pipeline'"),
-    ("stream.zzz.locality", "NODE_LOCAL", "known here: 'records', 'filtered-records'"),
-    ("operator.Block-reader.inputport.zzz.attr.QUEUE_CAPACITY", "1", "known here: 'lines', 'side'"),
+@pytest.mark.parametrize(
+    ("key", "value", "help_"),
+    [
+        ("template.b.matchIdRegExp", "Zork", "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"),
+        ("template.b.matchClassNameRegExp", "Zork", "classes here: 'Inner', 'Feed', 'Reader'"),
+        ("template.b.matchAppNameRegExp", "Zork", "the application is called 'Pipeline'"),
+        ("stream.zzz.locality", "NODE_LOCAL", "known here: 'records', 'filtered-records'"),
+        ("operator.Block-reader.inputport.zzz.attr.QUEUE_CAPACITY", "1", "known here: 'lines', 'side'"),
+    ],
 )
 def test_where_no_name_is_near_what_there_is_is_listed(key, value, help_):
     assert [told_help for _, _, told_help in told(f"dt.{key}", value)] == [help_]
 
 
-@rows(
-    "asked, in_file, is_reported",
-    ("dt.operator.*.blockSize", "dt.operator.Block-reader.blockSize", False),  # another reader has it
-    ("dt.testprop1", "dt.application.Pipeline.testprop1", True),
-    ("dt.attr.MEMORY_MB", "dt.operator.Block-reader.attr.MEMORY_MB", False),  # others have it
-    ("dt.operator.Block-reader.blockSize", "dt.operator.*.blockSize", False),
-    ("dt.operator.Block-reader.blockSize", "dt.operator.Block-reader.blockSize", False),
+@pytest.mark.parametrize(
+    ("asked", "in_file", "is_reported"),
+    [
+        ("dt.operator.*.blockSize", "dt.operator.Block-reader.blockSize", False),  # another reader has it
+        ("dt.testprop1", "dt.application.Pipeline.testprop1", True),
+        ("dt.attr.MEMORY_MB", "dt.operator.Block-reader.attr.MEMORY_MB", False),  # others have it
+        ("dt.operator.Block-reader.blockSize", "dt.operator.*.blockSize", False),
+        ("dt.operator.Block-reader.blockSize", "dt.operator.Block-reader.blockSize", False),
+    ],
 )
 def test_a_key_of_the_command_line_that_decides_nothing_is_reported(asked, in_file, is_reported):
     faults = run(Config([*entries({in_file: "1"}, Source.FILE), *entries({asked: "2"}, Source.COMMAND_LINE)]))

@@ -29,7 +29,6 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
 from dagkit_operators import Items, Map, PartWriter, SumByKey
-from tests.cases import rows
 from tests.engine.cast import chain
 from tests.launching.cast import LAST, Numbers, summed, summing
 from tests.patience import within
@@ -231,13 +230,15 @@ BOTH = signal.SIGINT, signal.SIGTERM
 
 @pytest.mark.trial
 @pytest.mark.spark
-@rows(
-    "moment, signals, code, printed",
-    ("java", [signal.SIGINT], 0, "window 0\n"),
-    ("context", [signal.SIGINT], 0, "window 0\n"),
-    ("java", BOTH, 128 + signal.SIGTERM, ""),
-    ("context", BOTH, 128 + signal.SIGTERM, ""),
-    ("stays", BOTH, 0, "stopped True\n"),
+@pytest.mark.parametrize(
+    ("moment", "signals", "code", "printed"),
+    [
+        ("java", [signal.SIGINT], 0, "window 0\n"),
+        ("context", [signal.SIGINT], 0, "window 0\n"),
+        ("java", BOTH, 128 + signal.SIGTERM, ""),
+        ("context", BOTH, 128 + signal.SIGTERM, ""),
+        ("stays", BOTH, 0, "stopped True\n"),
+    ],
 )
 def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window_and_a_second_one_at_once(
     moment, signals, code, printed
@@ -303,11 +304,13 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark):
     assert spark.range(3).count() == 3
 
 
-@rows(
-    "options, raised",
-    ({"until": "onec"}, "there is no until='onec'; did you mean 'once'?"),
-    ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
-    ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
+@pytest.mark.parametrize(
+    ("options", "raised"),
+    [
+        ({"until": "onec"}, "there is no until='onec'; did you mean 'once'?"),
+        ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
+        ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
+    ],
 )
 def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):
     with pytest.raises((TypeError, ValueError), match=re.escape(raised)):

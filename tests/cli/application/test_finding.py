@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from dagkit.cli.application.finding import place_of
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.cli.samples import WORD_COUNT
 
 TWO = WORD_COUNT + "\n\nclass LetterCount(WordCount):\n    pass\n\n\nclass Total(WordCount):\n    name = 'Sum of all'\n"
@@ -17,30 +17,34 @@ FUNCTION = WORD_COUNT.partition("class WordCount")[0] + (
 )
 
 
-@rows(
-    "file, target",
-    ("word_count.py", "word_count.py"),
-    ("apps/word_count/app.py", "apps/word_count"),
-    ("apps/word_count/app.py", "apps/word_count/"),
-    ("word_count.py", "word_count:WordCount"),
-    ("word_count.py", "word_count.py:WordCount"),
-    ("some/where/word-count.py", "some/where/word-count.py:WordCount"),
-    ("some/where/word_count.py", "some.where.word_count:WordCount"),
-    ("some/where/word-count.py", "some/where/word-count.py"),
-    ("json.py", "json.py"),
+@pytest.mark.parametrize(
+    ("file", "target"),
+    [
+        ("word_count.py", "word_count.py"),
+        ("apps/word_count/app.py", "apps/word_count"),
+        ("apps/word_count/app.py", "apps/word_count/"),
+        ("word_count.py", "word_count:WordCount"),
+        ("word_count.py", "word_count.py:WordCount"),
+        ("some/where/word-count.py", "some/where/word-count.py:WordCount"),
+        ("some/where/word_count.py", "some.where.word_count:WordCount"),
+        ("some/where/word-count.py", "some/where/word-count.py"),
+        ("json.py", "json.py"),
+    ],
 )
 def test_an_application_is_found(dagkit, write, file, target):
     write(file, WORD_COUNT)
     assert dagkit("validate", target).out == "WordCount is valid: 3 operators, 2 streams, 2 stages\n"
 
 
-@rows(
-    "file, target, hidden",
-    ("copy.py", "copy.py", "copy"),
-    ("types/__init__.py", "word_count.py", "types"),
-    ("queue.py", "word_count:WordCount", "queue"),
-    ("test/__init__.py", "word_count.py", ""),
-    ("types/other.txt", "word_count.py", ""),
+@pytest.mark.parametrize(
+    ("file", "target", "hidden"),
+    [
+        ("copy.py", "copy.py", "copy"),
+        ("types/__init__.py", "word_count.py", "types"),
+        ("queue.py", "word_count:WordCount", "queue"),
+        ("test/__init__.py", "word_count.py", ""),
+        ("types/other.txt", "word_count.py", ""),
+    ],
 )
 @pytest.mark.usefixtures("word_count")
 def test_a_file_that_hides_a_module_of_python_is_reported(dagkit, write, file, target, hidden):
@@ -61,16 +65,18 @@ BASE = "from dagkit import StreamingApplication\nclass Base(StreamingApplication
 DRAW = "write def populate_dag(self, dag: Dag, conf: Config) in it"
 
 
-@rows(
-    "text, help_",
-    ("from word_count import WordCount\n", "it imports WordCount: write word_count:WordCount\n"),
-    (f"{BASE}pass\n", f"Base at a.py:2 has no populate_dag: {DRAW}\n"),
-    (f"{BASE}def populateDAG(self, dag, conf):\n        pass\n", f"{DRAW} instead of populateDAG\n"),
-    (
-        "def populate_dags(dag, conf):\n    pass\n",
-        "rename populate_dags to populate_dag to make it the application",
-    ),
-    ("", "define a subclass of StreamingApplication, or a function populate_dag(dag, conf)"),
+@pytest.mark.parametrize(
+    ("text", "help_"),
+    [
+        ("from word_count import WordCount\n", "it imports WordCount: write word_count:WordCount\n"),
+        (f"{BASE}pass\n", f"Base at a.py:2 has no populate_dag: {DRAW}\n"),
+        (f"{BASE}def populateDAG(self, dag, conf):\n        pass\n", f"{DRAW} instead of populateDAG\n"),
+        (
+            "def populate_dags(dag, conf):\n    pass\n",
+            "rename populate_dags to populate_dag to make it the application",
+        ),
+        ("", "define a subclass of StreamingApplication, or a function populate_dag(dag, conf)"),
+    ],
 )
 @pytest.mark.usefixtures("word_count")
 def test_for_a_file_without_an_application_the_help_says_what_to_write(dagkit, write, text, help_):
@@ -115,23 +121,25 @@ MISSING = "[application-missing]\n  help: did you mean"
 FOLDER = "run is the folder in which an application runs, and this command needs the application itself"
 
 
-@rows(
-    "target, said",
-    ("word_cuont.py", "did you mean 'word_count.py'?"),
-    ("word_cuont.py:WordCount", f"there is no file or folder 'word_cuont.py' {MISSING} 'word_count.py'?"),
-    ("word_count.py:WordCuont", f"WordCuont of word_count.py does not exist {MISSING} 'WordCount'?"),
-    ("nowhere/at/all.py", "APP is a file, a folder with app.py, or module:Class"),
-    ("emptied", "help: did you mean 'empty'?"),
-    ("word_count:WordCuont", "did you mean 'WordCount'?"),
-    ("word_count:Split", "Split of word_count is not an application"),
-    ("word_count:Split", "help: known here: 'WordCount'"),
-    ("word_count:Zzz", "help: known here: 'WordCount'"),
-    ("no_such_module:App", "there is no module no_such_module"),
-    ("word_count.deeper:App", "there is no module word_count.deeper"),
-    ("empty", "holds no app.py"),
-    ("half", "name one of its files: part.py"),
-    ("run", FOLDER),
-    ("empty/readme.txt", "declared applications end in .json or .properties"),
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("word_cuont.py", "did you mean 'word_count.py'?"),
+        ("word_cuont.py:WordCount", f"there is no file or folder 'word_cuont.py' {MISSING} 'word_count.py'?"),
+        ("word_count.py:WordCuont", f"WordCuont of word_count.py does not exist {MISSING} 'WordCount'?"),
+        ("nowhere/at/all.py", "APP is a file, a folder with app.py, or module:Class"),
+        ("emptied", "help: did you mean 'empty'?"),
+        ("word_count:WordCuont", "did you mean 'WordCount'?"),
+        ("word_count:Split", "Split of word_count is not an application"),
+        ("word_count:Split", "help: known here: 'WordCount'"),
+        ("word_count:Zzz", "help: known here: 'WordCount'"),
+        ("no_such_module:App", "there is no module no_such_module"),
+        ("word_count.deeper:App", "there is no module word_count.deeper"),
+        ("empty", "holds no app.py"),
+        ("half", "name one of its files: part.py"),
+        ("run", FOLDER),
+        ("empty/readme.txt", "declared applications end in .json or .properties"),
+    ],
 )
 @pytest.mark.usefixtures("word_count")
 def test_what_is_not_there_exits_with_6(dagkit, write, target, said):

@@ -9,7 +9,6 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.scaling import Drain, ScalingSettings
 from dagkit_operators import Filter
-from tests.cases import rows
 from tests.engine.cast import Desk, Hurried, numbers_collected, some_lines
 from tests.engine.parts.test_listeners import Roomy, lines
 from tests.engine.record.test_row_account import Doubling, draw
@@ -75,12 +74,14 @@ def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_
     assert was["backlog_millis"] > 0
 
 
-@rows(
-    "setting, told",
-    ("max_reader=3", "'max_reader' is not one of policy, min_partitions"),
-    ("max_readers", "the form NAME=VALUE"),
-    ("max_readers=many", "max_partitions: Input should be a valid integer"),
-    ("min_readers=9", "min_partitions 9 is greater than max_partitions 2"),
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("max_reader=3", "'max_reader' is not one of policy, min_partitions"),
+        ("max_readers", "the form NAME=VALUE"),
+        ("max_readers=many", "max_partitions: Input should be a valid integer"),
+        ("min_readers=9", "min_partitions 9 is greater than max_partitions 2"),
+    ],
 )
 def test_what_cannot_be_set_is_reported_and_a_bound_can_be_taken_away(dagkit, tmp_path, setting, told):
     burst(tmp_path, ScalingSettings(max_partitions=2))
@@ -246,13 +247,15 @@ def test_positions_have_no_shares(dagkit, tmp_path):
     assert (row["positions"], row["share"]) == (3, None)
 
 
-@rows(
-    "kind, windows, done, waiting, count",
-    (ShardReader, 1, 0.25, 0.75, "0.25 elements, every one read once, 0.75 elements wait"),
-    (ShardReader, None, 2.0, 0.0, "2 elements, every one read once"),
-    (TableReader, None, 2.0, 0.0, "2 elements, every one read once"),
-    (CountFn, None, 0.0, 0.0, "6 positions, every one read once"),
-    (CountFn, 1, 0.0, 0.0, "1 position, every one read once"),
+@pytest.mark.parametrize(
+    ("kind", "windows", "done", "waiting", "count"),
+    [
+        (ShardReader, 1, 0.25, 0.75, "0.25 elements, every one read once, 0.75 elements wait"),
+        (ShardReader, None, 2.0, 0.0, "2 elements, every one read once"),
+        (TableReader, None, 2.0, 0.0, "2 elements, every one read once"),
+        (CountFn, None, 0.0, 0.0, "6 positions, every one read once"),
+        (CountFn, 1, 0.0, 0.0, "1 position, every one read once"),
+    ],
 )
 def test_shares_are_verified_as_elements(dagkit, tmp_path, *, kind, windows, done, waiting, count):
     split_place = shards(tmp_path, windows=windows, kind=kind)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cases import rows
 from tests.old_files import aged
 from tests.operators.compression.test_compressed import COMPRESS
 
@@ -461,12 +460,14 @@ def test_a_line_is_traced_although_another_file_of_its_window_is_gone(traced, wr
     assert "in/a.txt is gone" in " ".join(answer(places["ONE"]).out.split())
 
 
-@rows(
-    "place, problem",
-    ("out/0", "does not have the form OUTPUT:LINE"),
-    ("out/0:0", "with a line from 1 on"),
-    ("out/0:9", "has 1 lines, and no line 9"),
-    ("in/a.txt:1", "the ledger names no file"),
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("out/0", "does not have the form OUTPUT:LINE"),
+        ("out/0:0", "with a line from 1 on"),
+        ("out/0:9", "has 1 lines, and no line 9"),
+        ("in/a.txt:1", "the ledger names no file"),
+    ],
 )
 def test_a_line_that_was_never_written_is_a_mistake_in_the_command(traced, write, place, problem):
     write("in/a.txt", "one pear\n")

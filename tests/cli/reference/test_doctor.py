@@ -24,7 +24,7 @@ from dagkit.cli.reference import doctor
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from dagkit_operators.native import compiled
-from tests.cases import cases, rows
+from tests.cases import cases
 from tests.patience import within
 from tests.processes import run_program
 
@@ -194,11 +194,13 @@ def test_the_version_comes_first_and_what_it_runs_on_behind_it(dagkit):
     assert second == ", ".join(runs_on)
 
 
-@rows(
-    "found, scanner",
-    pytest.param(None, "numpy (this version has no compiled C)", id="nothing was compiled"),
-    pytest.param(compiled.Compiled("libbytewise.so", len, len), "compiled C", id="all was compiled"),
-    (compiled.Compiled("libbytewise.so", None, len), "compiled C, for lines numpy"),
+@pytest.mark.parametrize(
+    ("found", "scanner"),
+    [
+        pytest.param(None, "numpy (this version has no compiled C)", id="nothing was compiled"),
+        pytest.param(compiled.Compiled("libbytewise.so", len, len), "compiled C", id="all was compiled"),
+        (compiled.Compiled("libbytewise.so", None, len), "compiled C, for lines numpy"),
+    ],
 )
 def test_the_version_names_what_scans_bytes(dagkit, monkeypatch, found, scanner):
     monkeypatch.setattr(compiled, "compiled", lambda: found)
@@ -238,11 +240,13 @@ def test_the_first_property_of_a_reader_of_kafka_is_that_of_its_brokers():
     assert [each.name for each in anatomy_of(reader).properties][:2] == ["bootstrap_servers", "parse"]
 
 
-@rows(
-    "short, long",
-    (("files", "word_count.py"), ("files", "ls", "word_count.py")),
-    (("work", "word_count.py"), ("work", "ls", "word_count.py")),
-    (("scale", "nowhere"), ("scale", "explain", "nowhere")),
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (("files", "word_count.py"), ("files", "ls", "word_count.py")),
+        (("work", "word_count.py"), ("work", "ls", "word_count.py")),
+        (("scale", "nowhere"), ("scale", "explain", "nowhere")),
+    ],
     ids=lambda arguments: arguments[0],
 )
 @pytest.mark.usefixtures("word_count")

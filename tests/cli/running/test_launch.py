@@ -13,7 +13,6 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.run_events import Committed, Draining, Measured, Queue, Resumed, SlotAtWork, Started, Working
 from dagkit.engine.record.snapshot import OperatorFigures
 from dagkit.launching import Launched
-from tests.cases import rows
 from tests.console.conftest import run_copying
 from tests.engine.record.launches import first_snapshot
 from tests.patience import LONG_WINDOWS
@@ -112,13 +111,15 @@ def test_a_file_that_only_the_receiver_counted_was_found():
     assert lines[1:-1] == ["Other: found no file to read in in"]
 
 
-@rows(
-    "read, written, files, summary",
-    ({"byte": 1000}, 80, 1, "1.0 kB read, 80 B written to 1 file"),
-    ({"byte": 1000}, 80, 0, "1.0 kB read, 80 B written"),
-    ({"byte": 1000}, 0, 0, "1.0 kB read, nothing written"),
-    ({}, 0, 1, "0 B read, nothing written, 1 file completed"),
-    ({"offset": 12345, "byte": 9}, 8, 0, "9 B and 12,345 offsets read, 8 B written"),
+@pytest.mark.parametrize(
+    ("read", "written", "files", "summary"),
+    [
+        ({"byte": 1000}, 80, 1, "1.0 kB read, 80 B written to 1 file"),
+        ({"byte": 1000}, 80, 0, "1.0 kB read, 80 B written"),
+        ({"byte": 1000}, 0, 0, "1.0 kB read, nothing written"),
+        ({}, 0, 1, "0 B read, nothing written, 1 file completed"),
+        ({"offset": 12345, "byte": 9}, 8, 0, "9 B and 12,345 offsets read, 8 B written"),
+    ],
 )
 def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(read, written, files, summary):
     progress = Progress(Output(verbosity=-1), {}, {})
@@ -173,15 +174,17 @@ def at_work():
     return Working([SlotAtWork(3, operator, 0, source, began, fraction) for operator, source, fraction in work])
 
 
-@rows(
-    "verbosity, event, line",
-    (0, Draining(3), "stopping: the windows in flight end first; a second interrupt stops at once"),
-    (1, Committed(3, 5000.0, 0, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
-    (1, Committed(3, 5000.0, 0, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
-    (1, Committed(3, 5000.0, 0, 0, 0, received=3), "window 3: 0 B read, 0 B written in 5.0 s"),
-    (1, Committed(3, 5000.0, 0, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
-    (1, at_work, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s"),
-    (0, at_work, ""),
+@pytest.mark.parametrize(
+    ("verbosity", "event", "line"),
+    [
+        (0, Draining(3), "stopping: the windows in flight end first; a second interrupt stops at once"),
+        (1, Committed(3, 5000.0, 0, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
+        (1, Committed(3, 5000.0, 0, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
+        (1, Committed(3, 5000.0, 0, 0, 0, received=3), "window 3: 0 B read, 0 B written in 5.0 s"),
+        (1, Committed(3, 5000.0, 0, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
+        (1, at_work, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s"),
+        (0, at_work, ""),
+    ],
     ids=["an interrupt", "no input", "due work", "items", "unknown", "no line for long", "not asked"],
 )
 def test_a_line_of_progress_says_what_was_done_or_is_being_done(capsys, verbosity, event, line):
@@ -189,11 +192,13 @@ def test_a_line_of_progress_says_what_was_done_or_is_being_done(capsys, verbosit
     assert capsys.readouterr().err == f"{line}\n" * bool(line)
 
 
-@rows(
-    "options, problem",
-    ("--spark executor.memory=4g", "begin with 'spark.'"),
-    ("--reference --spark spark.a=b", "leave out"),
-    ("--spark spark.a", "key=value"),
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--spark executor.memory=4g", "begin with 'spark.'"),
+        ("--reference --spark spark.a=b", "leave out"),
+        ("--spark spark.a", "key=value"),
+    ],
 )
 def test_settings_of_spark_have_its_prefix_and_need_spark(dagkit, write, options, problem):
     write("counting.py", COUNTING)

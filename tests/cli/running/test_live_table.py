@@ -13,7 +13,6 @@ from dagkit.compiler import compile_application
 from dagkit.engine.record.run_events import Draining, Starting
 from dagkit.engine.record.run_picture import RunPicture
 from dagkit.observers.run_text import own_picture
-from tests.cases import rows
 from tests.cli.conftest import ROOT, on_terminal
 from tests.engine.cast import numbers_collected
 from tests.engine.record.launches import SetClock, first_snapshot
@@ -66,17 +65,19 @@ def test_results_in_a_file_are_not_shown_on_the_terminal(tmp_path):
     assert (tmp_path / "results").read_text() == "a result\na result\nthe summary\n"
 
 
-@rows(
-    "output, backend, term, is_terminal, is_shown",
-    (Output(), "spark", "xterm", True, True),
-    (Output(), "spark", "xterm", False, False),
-    (Output(), "spark", "dumb", True, False),
-    (Output(), "spark", None, True, False),
-    (Output(), "reference", "xterm", True, False),
-    (Output(verbosity=1), "spark", "xterm", True, False),
-    (Output(verbosity=-1), "spark", "xterm", True, False),
-    (Output(as_json=True), "spark", "xterm", True, False),
-    (Output(report=lambda *_, **__: None), "spark", "xterm", True, False),
+@pytest.mark.parametrize(
+    ("output", "backend", "term", "is_terminal", "is_shown"),
+    [
+        (Output(), "spark", "xterm", True, True),
+        (Output(), "spark", "xterm", False, False),
+        (Output(), "spark", "dumb", True, False),
+        (Output(), "spark", None, True, False),
+        (Output(), "reference", "xterm", True, False),
+        (Output(verbosity=1), "spark", "xterm", True, False),
+        (Output(verbosity=-1), "spark", "xterm", True, False),
+        (Output(as_json=True), "spark", "xterm", True, False),
+        (Output(report=lambda *_, **__: None), "spark", "xterm", True, False),
+    ],
 )
 def test_a_table_is_shown_on_a_terminal(monkeypatch, *, output, backend, term, is_terminal, is_shown):
     monkeypatch.setattr(launch_progress, "is_terminal", lambda _: is_terminal)

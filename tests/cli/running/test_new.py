@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from dagkit.cli import main
 from dagkit.cli.making.examples import SAMPLES, examples
 from dagkit.cli.running import new
-from tests.cases import rows
 from tests.cli.conftest import ROOT
 from tests.patience import LONG_WINDOWS
 from tests.services.postgres import PASSWORD
@@ -82,14 +81,16 @@ def test_an_example_is_copied_with_its_property_file_and_every_application_of_th
     assert set(examples()) == {app.parent.name for app in (ROOT / "apps").glob("*/app.py")}
 
 
-@rows(
-    "arguments, problem",
-    ("there", "'there' exists already; name a folder that does not exist"),
-    ("new --example line_filtre", "there is no example 'line_filtre'; did you mean 'line_filter'?"),
-    ("1st", "'1st' makes no name of a class: begin it with a letter of A to Z"),
-    ("", "Missing argument 'FOLDER'."),
-    ("words --launch --json", ""),
-    ("words --launch --example avro_blocks", ""),
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("there", "'there' exists already; name a folder that does not exist"),
+        ("new --example line_filtre", "there is no example 'line_filtre'; did you mean 'line_filter'?"),
+        ("1st", "'1st' makes no name of a class: begin it with a letter of A to Z"),
+        ("", "Missing argument 'FOLDER'."),
+        ("words --launch --json", ""),
+        ("words --launch --example avro_blocks", ""),
+    ],
 )
 def test_nothing_is_overwritten_and_nothing_guessed(dagkit, folder, arguments, problem):
     (folder / "there").mkdir()
@@ -287,18 +288,20 @@ def test_a_terminal_is_asked(write, monkeypatch):
     assert Path("words/input/lines.txt").exists()
 
 
-@rows(
-    "options, problem",
-    ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
-    ("--from empty", "the folder empty has no file to look at"),
-    ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
-    ("--from sqlite:///true.db", "name a table of the database: --table NAME; known here: 'orders', 'people'"),
-    ("--from sqlite:///true.db --table order", "no such table: order; did you mean 'orders'?"),
-    ("--from sqlite:///shop.db --table orders", "there is no database"),
-    ("--from empty --table orders", "--table goes with a database"),
-    ("--from empty --example count", "--from does not go with --example"),
-    ("--from zipped", "zipped holds only archives, which are not read: unpack them"),
-    ("--from list.json", "has no line with a JSON object"),
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
+        ("--from empty", "the folder empty has no file to look at"),
+        ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
+        ("--from sqlite:///true.db", "name a table of the database: --table NAME; known here: 'orders', 'people'"),
+        ("--from sqlite:///true.db --table order", "no such table: order; did you mean 'orders'?"),
+        ("--from sqlite:///shop.db --table orders", "there is no database"),
+        ("--from empty --table orders", "--table goes with a database"),
+        ("--from empty --example count", "--from does not go with --example"),
+        ("--from zipped", "zipped holds only archives, which are not read: unpack them"),
+        ("--from list.json", "has no line with a JSON object"),
+    ],
 )
 def test_what_cannot_be_read_is_said_and_nothing_is_made(dagkit, folder, options, problem):
     (folder / "empty").mkdir()
