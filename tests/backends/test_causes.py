@@ -174,6 +174,6 @@ def test_of_javas_exceptions_the_innermost_is_reported(spark):
         (" (crashed): Segmentation fault", "with Segmentation fault"),
     ],
 )
-def test_the_death_of_a_worker_is_told_without_the_advice_of_spark(words, shown):
-    told = _death(Cause(f"SparkException: Python worker exited unexpectedly{words}", "10.0.0.7"))
-    assert told.startswith(f"a Python worker on 10.0.0.7 ended {shown}")
+def test_the_death_of_a_worker_is_reported_without_the_advice_of_spark(words, shown):
+    line = _death(Cause(f"SparkException: Python worker exited unexpectedly{words}", "10.0.0.7"))
+    assert line.startswith(f"a Python worker on 10.0.0.7 ended {shown}")
