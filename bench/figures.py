@@ -1,8 +1,9 @@
 """The cost of metrics: a slot that counts the items at its ports, alternating with a slot that does not.
 
 A slot reads lines and passes them through operators, as on a worker; it writes nothing, so that the counting has a
-larger share. Four windows, in which each kind comes first and last of a pair, give one ratio; the median of the ratios
-is judged. Times are processor times, which other processes hardly affect.
+larger share. A window lasts long enough that samples of the stack fall into it. Four windows, in which each kind comes
+first and last of a pair, give one ratio; the median of the ratios is judged. Times are processor times, which other
+processes hardly affect.
 """
 
 import argparse
@@ -45,6 +46,10 @@ MOST_OVERHEAD = 0.01
 MOST_MILLIS_FOR_A_SLOT = 1.0
 """The most driver time for the figures of one slot: a hundredth of a window of a tenth of a second."""
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
+MILLIS = 60.0
+"""How long a window lasts: three samples of the stack."""
+TRIED = 1 << 18
+"""Bytes of text, at least, by which the text for a longer window is measured."""
 SLOTS = 64
 """Slots in the window whose figures the driver processes."""
 
@@ -209,6 +214,17 @@ def overhead(path: str, text: Path, lines: int, rounds: int) -> Overhead:
     return Overhead(path, rate, len(ratios), median, lower, upper)
 
 
+def write_for(millis: float, program: Program, text: Path) -> int:
+    """Write a text with which a window lasts about so long; return its number of lines."""
+    size = TRIED
+    while True:
+        lines = write_text(text, size).all.lines
+        took = min(window(program, work_on(program, text))[0] for _ in range(3)) / 1e6
+        if took > 0.8 * millis:
+            return lines
+        size = round(size * max(1.2, min(16.0, millis / took)))
+
+
 def reporting_millis(rounds: int) -> float:
     """The milliseconds for each slot until its figures reach the driver and a Prometheus registry there."""
     program = fused(PATHS["bare"])
@@ -235,8 +251,8 @@ def page(overheads: Sequence[Overhead], millis: float) -> str:
     """This benchmark's part of the documents."""
     said = (
         "One slot reads lines in memory and passes them through operators, alternately with metrics and without; it "
-        "writes nothing. **Overhead** is the median over all rounds, in processor time, with its quartiles; it may be "
-        f"at most {MOST_OVERHEAD:.0%}. Measured with {machine_in_words()}."
+        f"writes nothing. A window lasts some {MILLIS:g} ms. **Overhead** is the median over all rounds, in processor "
+        f"time, with its quartiles; it may be at most {MOST_OVERHEAD:.0%}. Measured with {machine_in_words()}."
     )
     lines = ["## Cost of metrics", "", "```sh", "python -m bench figures --write-docs", "```", "", said, ""]
     lines += ["| path | million lines/s without | overhead | quartiles | rounds |", "|---|---:|---:|---:|---:|"]
@@ -262,15 +278,15 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and print; return 1 if metrics cost more than allowed."""
     parser = argparse.ArgumentParser(prog="python -m bench figures", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--mib", type=float, default=16, help="MiB of text for batches; a 32nd of it for single lines")
-    parser.add_argument("--rounds", type=int, default=400, help="how often each path is measured")
+    parser.add_argument("--millis", type=float, default=MILLIS, help="about how long a window lasts")
+    parser.add_argument("--rounds", type=int, default=100, help="how often each path is measured")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     asked = parser.parse_args(arguments)
     overheads = []
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        for path, share in (("batch", 1.0), ("record", 1 / 32), ("bare", 1 / 32)):
-            text = Path(folder) / path
-            lines = write_text(text, round(asked.mib * share * 2**20)).all.lines
+        for path, operators in PATHS.items():
+            text, program = Path(folder) / path, fused(operators)
+            lines = write_for(asked.millis, program, text)
             overheads.append(overhead(path, text, lines, asked.rounds))
     millis = reporting_millis(max(3, asked.rounds))
     kept = all(_holds(one) for one in overheads) and millis <= MOST_MILLIS_FOR_A_SLOT

@@ -16,7 +16,7 @@ from dagkit.testing import Alone
 from dagkit_operators import LineReader, value
 from tests.processes import run_program
 
-CLAIMS, FIGURES = ["--mib", "3", "--rounds", "1"], ["--mib", "1", "--rounds", "2"]
+CLAIMS, FIGURES = ["--mib", "3", "--rounds", "1"], ["--millis", "1", "--rounds", "2"]
 needs_find = pytest.mark.skipif(shutil.which("find") is None, reason="it measures beside find")
 
 

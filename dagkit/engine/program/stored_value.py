@@ -44,20 +44,20 @@ class Grouped(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other values of these fields, which are not checked."""
-        fields = dict(update or {})
-        for name, kind in _groups(type(self)).items():
-            own = {field: fields.pop(field) for field in kind.model_fields if field in fields}
-            if own:
-                fields[name] = fields.get(name, getattr(self, name)).model_copy(update=own)
+        fields, owners = dict(update or {}), _owners(type(self))
+        own: dict[str, dict[str, Any]] = {}
+        for field in update or ():
+            if field in owners:
+                own.setdefault(owners[field], {})[field] = fields.pop(field)
+        for name, changed in own.items():
+            fields[name] = fields.get(name, getattr(self, name)).model_copy(update=changed)
         return super().model_copy(update=fields, deep=deep)
 
     if not TYPE_CHECKING:  # for authors, who read `launched.status.left_out` as the status file shows it
 
         def __getattr__(self, name: str) -> Any:
-            for group, kind in _groups(type(self)).items():
-                if name in kind.model_fields:
-                    return getattr(self.__dict__[group], name)
-            return super().__getattr__(name)
+            group = _owners(type(self)).get(name)
+            return super().__getattr__(name) if group is None else getattr(self.__dict__[group], name)
 
 
 @cache
@@ -65,3 +65,9 @@ def _groups(kind: type[BaseModel]) -> Mapping[str, type[Group]]:
     """The fields of a document that are groups."""
     types = {name: field.annotation for name, field in kind.model_fields.items()}
     return {name: each for name, each in types.items() if isinstance(each, type) and issubclass(each, Group)}
+
+
+@cache
+def _owners(kind: type[BaseModel]) -> Mapping[str, str]:
+    """The group of each field that stands in one."""
+    return {field: name for name, group in _groups(kind).items() for field in group.model_fields}
