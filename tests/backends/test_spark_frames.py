@@ -293,6 +293,23 @@ def test_lines_that_are_no_text_are_routed_as_the_texts_that_they_become():
     assert column_codes(column).tolist() == [routing_code(value) for value in column.values()]
 
 
+@pytest.mark.parametrize(
+    ("routing", "slots"),
+    [
+        (Routing.STRAIGHT, [[1], [1], [1], [1]]),
+        (Routing.GATHERED, [[0], [0], [0], [0]]),
+        (Routing.DISTRIBUTED, [[0], [1], [2], [0]]),
+        (Routing.BROADCAST, [[0, 1, 2]] * 4),
+    ],
+)
+def test_a_sender_sends_each_item_to_the_slots_of_its_routing(routing, slots):
+    """It is the second of three, and has sent five items before."""
+    routed, batch = dataclasses.replace(target(slots=3), routing=routing), Batch.of([0, 1, 2, 3])
+    assert [list(routed.slots_of(item, 1, 5 + item)) for item in batch.items()] == slots
+    shares = {slot: list(share.items()) for slot, share in routed.shares(batch, 1, 5)}
+    assert shares == {slot: owned for slot in range(3) if (owned := [n for n in range(4) if slot in slots[n]])}
+
+
 WIDE = [PartitionKeys(0xFFFFFF, frozenset({1, 5, 7})), PartitionKeys(0xFFFFFF, frozenset({2}))]
 SHARED = [PartitionKeys(3, frozenset({0, 1})), PartitionKeys(3, frozenset({1, 2, 3}))]
 

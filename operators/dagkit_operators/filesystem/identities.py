@@ -314,9 +314,12 @@ def witness_of(file: FileIO, length: int) -> str:
 
 
 def witness_in(identity: str, length: int) -> str:
-    """The digest of the first and last bytes in the identity of a local file of a length; empty if it has none."""
+    """The digest of the first and last bytes in the identity of a local file of a length; empty if it has none.
+
+    An author who sends a file may give it an identity of any form.
+    """
     number, *rest = identity.split("-") if not is_url(identity) else ("",)
-    return rest[1] if number and rest and rest[0] == str(length) else ""
+    return rest[1] if number and len(rest) > 1 and rest[0] == str(length) else ""
 
 
 def _digest(content: bytes) -> str:

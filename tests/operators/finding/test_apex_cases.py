@@ -317,6 +317,13 @@ def test_base_a_relative_path_starts_where_the_application_was_launched(tmp_path
     assert splitter.initial_restriction(FileInfo("data/file00.txt")).stop == 12
 
 
+def test_base_a_file_may_have_an_identity_of_the_author(tmp_path):
+    """This one looks like the beginning of those of dagkit, in which the length of the file comes second."""
+    alone = Alone(FileSplitterBase())
+    alone.work(FileInfo(str(write(tmp_path / "a.txt", "four")), identity="order-4"))
+    assert stretches(alone.sent()) == [(0, 4)]
+
+
 def test_base_work_that_has_not_begun_is_not_cut(tmp_path):
     """The driver cuts waiting work that takes longer than a window; the second part would not know of the first."""
     file, splitter = FileInfo(str(write(tmp_path / "a.txt", "x" * 100))), FileSplitterBase(block_size=30)
