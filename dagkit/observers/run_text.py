@@ -219,16 +219,16 @@ def _row(operator: OperatorFigures) -> tuple[str, ...]:
         _rate(rates.received_per_second),
         _rate(rates.sent_per_second),
         in_units({operator.unit: rates.positions_per_second}) if operator.positions else "-",
-        str(operator.received),
-        str(operator.sent),
-        str(backlog.elements) if backlog.pending else "-",
+        f"{operator.received:,}",
+        f"{operator.sent:,}",
+        f"{backlog.elements:,}" if backlog.pending else "-",
         f"{rates.busy:.0%}",
         "-" if rates.skew is None else f"{rates.skew:.1f} ({rates.by_partition[0].partition})",
     )
 
 
 def _rate(per_second: float) -> str:
-    return f"{per_second:.0f}" if per_second >= 10 or per_second == 0 else f"{per_second:.1f}"
+    return f"{per_second:,.0f}" if per_second >= 10 or per_second == 0 else f"{per_second:.1f}"
 
 
 _SECONDS_BETWEEN = 1.0

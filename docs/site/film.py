@@ -24,7 +24,7 @@ FILES, COPIES = 40, 8
 """How many files there are, and how many times each holds the same megabyte."""
 COMMAND = "dagkit launch shop.py --until-idle --cores 4"
 SHOP = """\
-from dagkit import Config, Dag, StreamingApplication
+from dagkit import Config, Dag, PortContext, StreamingApplication
 from dagkit_operators import FileSplitterInput, Filter, LineReader, Map, PartWriter
 
 
@@ -38,7 +38,10 @@ class Shop(StreamingApplication):
         read = dag.add_operator("Read orders", LineReader(max_readers=4))
         amounts = dag.add_operator("Amount", Map(amount))
         large = dag.add_operator("Large", Filter(lambda value: value > 990))
-        split >> read >> amounts >> large >> dag.add_operator("Write", PartWriter("large", format=str))
+        write = dag.add_operator("Write", PartWriter("large", format=str))
+        for operator in (amounts, large, write):  # each has as many partitions as the reader, in one process
+            dag.set_input_port_attribute(operator.input, PortContext.PARTITION_PARALLEL, True)
+        split >> read >> amounts >> large >> write
 """
 CONTROL = re.compile(r"\x1b\[(?P<number>[\d;?]*)(?P<letter>[A-Za-z])|\r|\n|[^\x1b\r\n]+")
 CHARACTER, LINE, MARGIN = 7.83, 18, 16

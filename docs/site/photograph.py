@@ -1,6 +1,6 @@
 """Photographs the views of the console for the documents: `python docs/site/photograph.py`.
 
-It launches an application that reads orders, eight files a launch; the third launch fails. The pictures are what the
+It launches an application that reads orders, three files a window; the third launch fails. The pictures are what the
 console shows of that now. It needs Chromium and `pip install 'dagkit[dev]'`.
 """
 
@@ -40,7 +40,7 @@ VIEWS = {
 }
 """The views, and where each is."""
 WIDTH, HEIGHT = 1200, 720
-FILES, ORDERS = 8, 20_000
+FILES, ORDERS = 40, 6_000
 """How many files a launch reads, and how many orders a file has."""
 CONF = {
     "dt.attr.APPLICATION_NAME": "Shop",
@@ -61,7 +61,7 @@ log = logging.getLogger("shop")
 
 def amount(line: str) -> float:
     number, text = line.split(",")
-    if number == "470000":
+    if number == "660000":
         raise RuntimeError(f"order {number} has no customer")
     return float(text)
 
@@ -73,7 +73,7 @@ def fee(value: float) -> float:
 
 
 def populate_dag(dag: Dag, conf: Config) -> None:
-    split = dag.add_operator("Find orders", FileSplitterInput(scanner={"files": ["orders"]}))
+    split = dag.add_operator("Find orders", FileSplitterInput(scanner={"files": ["orders"]}, blocks_threshold=3))
     read = dag.add_operator("Read orders", LineReader())
     amounts = dag.add_operator("Amount", Map(amount))
     large = dag.add_operator("Large", Filter(lambda value: value > 10))
