@@ -289,7 +289,7 @@ def test_what_is_sent_twice_is_read_twice_and_proven(slots, tmp_path):
 @pytest.mark.trial
 @pytest.mark.slow
 def test_a_window_of_very_many_small_elements_is_recorded_in_little_space(tmp_path):
-    count = 20 * LISTED
+    count = 8 * LISTED
     texts = (f"{number:05d}" for number in range(count))
     desk = Desk(tmp_path, texts_from_the_middle(*texts), backend=lambda inner: Hurried(inner, lasts_millis=1e9))
     desk.run()
