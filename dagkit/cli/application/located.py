@@ -94,6 +94,11 @@ def launched_in(folder: str) -> list[str]:
     )
 
 
+def holds_applications(target: str) -> bool:
+    """Whether the target is a folder that holds the folders of applications, and is not an application's itself."""
+    return not holds_a_ledger(target) and bool(launched_in(target))
+
+
 def only_here(_: click.Context, parameter: click.Parameter, given: str | None) -> str:
     """The target, or the only application that was launched here if none is given."""
     if given is not None:
@@ -114,8 +119,9 @@ def all_here(context: click.Context, parameter: click.Parameter, given: str | No
 
 def one_or_several(target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> Located:
     """As `located`, but take the target as it is if it is a folder that holds the folders of applications."""
-    is_folder = path is None and not holds_a_ledger(target) and launched_in(target)
-    return Located(absolute(target)) if is_folder else located(target, path, configuring, output)
+    if path is None and holds_applications(target):
+        return Located(absolute(target))
+    return located(target, path, configuring, output)
 
 
 def _of(argument: Decorator, command: Command, locate: Callable[..., Located] = located) -> Command:

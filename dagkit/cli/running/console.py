@@ -5,8 +5,7 @@ import threading
 
 import rich_click as click
 
-from dagkit.cli.application.finding import holds_a_ledger
-from dagkit.cli.application.located import Located, launched_in, of_one_or_several
+from dagkit.cli.application.located import Located, holds_applications, of_one_or_several
 from dagkit.cli.application.options import WholeNumber
 from dagkit.cli.terminal.output import Output
 from dagkit.console.run_folder import RunFolder
@@ -34,9 +33,12 @@ def console(
     The printed address contains a token: with it, one may read all that the ledger names.
     """
     place = there.place
-    folder = RunFolder(place) if holds_a_ledger(place) or not launched_in(place) else FolderOfApplications(place)
-    if isinstance(folder, RunFolder):
+    folder: RunFolder | FolderOfApplications
+    if holds_applications(place):
+        folder = FolderOfApplications(place)
+    else:
         Ledger.open(place)  # a folder without a ledger is refused at once
+        folder = RunFolder(place)
     with Console(folder, allows_control=allow_control).served(port, address) as url:
         if output.as_json:
             output.document("dagkit.console.address/1", {"url": url})
