@@ -30,8 +30,7 @@ class Window:
 
     @property
     def committed(self) -> datetime:
-        block = self.record.block
-        return block.system_time
+        return self.record.block.system_time
 
     @property
     def output(self) -> WindowOutput:
@@ -40,8 +39,7 @@ class Window:
     @property
     def work(self) -> Sequence[InputWork]:
         """The work of each input in it."""
-        work = self.checkpoint.work
-        return work.inputs or ()
+        return self.checkpoint.work.inputs or ()
 
     @property
     def block(self) -> int:

@@ -97,14 +97,12 @@ class Journal:
     @property
     def _last_data(self) -> Pointer | None:
         """The block of the last committed window."""
-        standing = self.chain.standing
-        return standing.data_at
+        return self.chain.standing.data_at
 
     @property
     def last_block(self) -> int:
         """The number of the last block of the application's chain."""
-        head = self.chain.head
-        return head.seq
+        return self.chain.head.seq
 
     # ---- resuming
 
@@ -220,8 +218,7 @@ class Journal:
     def _followed(self, planned: Transaction) -> Transaction:
         """Return the plan if it follows the last window that this run knows; raise `SequenceTaken` otherwise."""
         if planned.after != self._after:
-            chain = self.chain
-            raise chain.log.taken(0 if planned.after is None else planned.after.seq)
+            raise self.chain.log.taken(0 if planned.after is None else planned.after.seq)
         return planned
 
     def refuse_overtaken(self, error: BaseException) -> None:
@@ -237,8 +234,7 @@ class Journal:
 
     def _nothing_new(self) -> dict[str, int]:
         """Limits that leave all new discoveries to later windows."""
-        standing = self.chain.standing
-        consumed = standing.consumed
+        consumed = self.chain.standing.consumed
         positions = {root.dataset_id: consumed.get(root.dataset_id) for root in self.roots.values()}
         return {name: at.seq for name, at in positions.items() if at is not None and at.seq is not None}
 
