@@ -29,7 +29,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "cli.terminal.output.Interrupted": "the user's own Ctrl-C",
     "cli.terminal.output.WrongUsage": "click's message about an argument, with the usage of the command",
     # the rules and the configuration make diagnostics of these, which have codes
-    "conf.sources.written.ParseError": "a diagnostic of the property file",
+    "conf.sources.user_files.ParseError": "a diagnostic of the property file",
     "conf.grammar.property_keys._Refused": "key-malformed",
     "conf.sources.references.Unresolved": "reference-unresolved",
     "conf.values.classes.ClassNotFound": "class-not-found",
