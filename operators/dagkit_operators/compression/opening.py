@@ -64,8 +64,6 @@ def is_of_content(block: Block) -> bool:
 def codec_of_block(block: Block, compression: Compression, filesystem: Any = None) -> Codec | None:
     """The codec of the file of a block; None if its bytes are read as they are.
 
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-
     Raise compressed-block if decompression cannot start at the block, and FormatUnread for a format that is not read.
     """
     facts = block.facts or {}
@@ -91,10 +89,7 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
 def content_of(
     stream: Seekable, block: Block, codec: Codec, indexes: IndexFolder, filesystem: Any = None
 ) -> Decompressed:
-    """The content of the file of a block, given the open file. An index is used, or made while the file is read.
-
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-    """
+    """The content of the file of a block, given the open file. An index is used, or made while the file is read."""
     facts = block.facts or {}
     length = facts.get("file_length", facts.get("length"))
     place = indexes.place_of(block.path, length, filesystem) if codec == "gzip" and length is not None else None

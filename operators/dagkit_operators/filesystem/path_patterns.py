@@ -9,7 +9,7 @@ from typing import Any
 from dagkit.errors import InputUnreadable
 from dagkit.ground.patterns import is_whole
 from dagkit.ground.urls import absolute, is_url, shown
-from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
+from dagkit_operators.filesystem.access import Found, to_read
 from dagkit_operators.filesystem.listing import NOTHING, Skips, files_below, paths_below, unfinished
 
 
@@ -41,8 +41,7 @@ def files_like(
     unfinished files are skipped. See `files_below` for `is_known`, which is not asked about a file of this name.
     """
     place = absolute(pattern)
-    refuse_special(place)
-    named = looked_up(place)
+    named = to_read(place)
     if named is not None:
         yield named
         return

@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ground.urls import absolute, is_url, plain, shown
-from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
+from dagkit_operators.filesystem.access import Found, exists, reading_from, to_read
 from dagkit_operators.filesystem.listing import NOTHING, FolderMemory, Skips, files_below, paths_below, unfinished
 from dagkit_operators.filesystem.path_patterns import missing
 from dagkit_operators.finding.bad_places import OR_LEAVE
@@ -108,8 +108,7 @@ class DirectoryScanner(CompletenessRules):
         return ""
 
     def _scan(self, root: str, *, once_there: bool, memory: FolderMemory | None, skips: Skips) -> Iterator[Found]:
-        refuse_special(root)
-        named, path = looked_up(root), plain(root)
+        named, path = to_read(root), plain(root)
         if named is not None:
             if self._matches(path):
                 yield named
