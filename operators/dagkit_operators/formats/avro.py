@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Generic
 from pydantic import PositiveInt
 
 from dagkit import Block, Listed
-from dagkit.ground.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile
+from dagkit_operators.filesystem.access import Seekable, StreamFile
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.formats.selection import names_in, selected
 from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, RecordsReader, TabularContext, V, dropped
@@ -29,7 +28,7 @@ MARKER = 16
 """Bytes of the marker between data blocks."""
 
 
-class AvroBroken(BadFile):
+class AvroBroken(Broken):
     """The bytes at a position of a file are not valid Avro."""
 
     code = "avro-broken"
@@ -39,16 +38,8 @@ class AvroBroken(BadFile):
     )
 
     def __init__(self, path: str, place: int, reason: str) -> None:
-        self.path = path
-        self.place = place
-        self.reason = reason
         what = f"the data block at byte {place} cannot be read" if place else "this is no Avro container file"
-        super().__init__(f"{shown(path)}: {what}: {reason}")
-
-    @property
-    def broken(self) -> Broken:
-        """What a context yields to continue after these bytes."""
-        return Broken(Rejected(self.path, self.place, "", self.reason), self)
+        super().__init__(path, place, what, reason)
 
 
 class AvroReaderContext(TabularContext):
@@ -84,7 +75,7 @@ class AvroReaderContext(TabularContext):
         try:
             reading, marker, names = self._opened(source, block.path)
         except AvroBroken as fault:
-            yield fault.broken
+            yield fault
             tracker.try_claim(block.end)
             return
         first = source.tell()
@@ -96,7 +87,7 @@ class AvroReaderContext(TabularContext):
             try:
                 records = _decoded(reading, block.path, place)
             except AvroBroken as fault:
-                yield fault.broken
+                yield fault
                 reading = self._opened(source, block.path)[0]  # the other one has ended with what it raised
                 place = _found(source, marker, place + MARKER, block.end)
                 continue

@@ -9,13 +9,11 @@ from pydantic import PositiveInt
 
 from dagkit import Block
 from dagkit.errors import RunFailure
-from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile, filled
+from dagkit_operators.filesystem.access import Seekable, StreamFile, filled
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
 from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, RecordsReader, TabularContext, V, dropped
-from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import reason_of
 
 if TYPE_CHECKING:
@@ -30,23 +28,15 @@ WHOLE = 8 << 20
 """Bytes that are read at a time of a stream whose length is unknown."""
 
 
-class ParquetBroken(BadFile):
+class ParquetBroken(Broken):
     """A file is no Parquet file, or a row group of it cannot be read."""
 
     code = "parquet-broken"
     usual_help = "bring back an undamaged copy of the file, or read it as what it is"
 
-    def __init__(self, path: str, place: int | None, reason: str) -> None:
-        self.path = path
-        self.place = place
-        self.reason = reason
-        what = "this is no Parquet file" if place is None else f"the row group at byte {place} cannot be read"
-        super().__init__(f"{shown(path)}: {what}: {reason}")
-
-    @property
-    def broken(self) -> Broken:
-        """What a context yields to continue after these bytes."""
-        return Broken(Rejected(self.path, self.place or 0, "", self.reason), self)
+    def __init__(self, path: str, place: int, reason: str) -> None:
+        what = f"the row group at byte {place} cannot be read" if place else "this is no Parquet file"
+        super().__init__(path, place, what, reason)
 
 
 class ParquetContext(TabularContext):
@@ -72,18 +62,18 @@ class ParquetContext(TabularContext):
         import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - not loaded when only compiling
 
         try:
-            with _broken(block.path, None):
+            with _broken(block.path):
                 source = _file(stream, block)
                 file = pa_parquet.ParquetFile(source, pre_buffer=True)
         except ParquetBroken as fault:
-            yield fault.broken
+            yield fault
             tracker.try_claim(block.end)
             return
         names = self._checked_names(file.schema_arrow, block.path)
         kept = self._kept(source, file)
         begin = tracker.current_restriction().start
         for number in range(file.num_row_groups):
-            with _broken(block.path, None):
+            with _broken(block.path):
                 start = start_of(file.metadata.row_group(number))
             if begin <= start < block.end:
                 if not tracker.try_claim(start):
@@ -94,7 +84,7 @@ class ParquetContext(TabularContext):
                     else:
                         yield from dropped(file.metadata.row_group(number).num_rows)
                 except ParquetBroken as fault:
-                    yield fault.broken
+                    yield fault
         tracker.try_claim(block.end)
 
     def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:  # noqa: ARG002 - as its base
@@ -202,7 +192,7 @@ def _columns(group: "pa_parquet.RowGroupMetaData") -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def _broken(path: str, place: int | None) -> Iterator[None]:
+def _broken(path: str, place: int = 0) -> Iterator[None]:
     """Raise ParquetBroken for each error of Arrow; errors of the stream pass."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 

@@ -287,7 +287,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
                 self.reject(one)
             elif isinstance(one, Broken):
                 if not self.rejected.is_connected:
-                    raise one.failure
+                    raise one
                 self._send_rejected(one.rejected)
             elif isinstance(one, Ignored):
                 self.note_ignored(one)
