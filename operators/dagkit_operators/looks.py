@@ -12,7 +12,9 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from dagkit import Context, Outage, Unavailable, Until
+from pydantic import PrivateAttr
+
+from dagkit import Context, InputOperator, Outage, Unavailable, Until
 from dagkit.ground.urls import is_url, local_path, shown
 
 L = TypeVar("L")
@@ -26,10 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Looks(Generic[L]):
-    """The looks of an input operator, one at a time; a launch with `--once` looks once.
-
-    The operator makes it in `setup`, since it cannot be pickled and the operator is shipped before that.
-    """
+    """The looks of an input operator, one at a time; a launch with `--once` looks once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -90,6 +89,31 @@ class Looks(Generic[L]):
             else:
                 outage.is_over()
                 return found
+
+
+class LooksForInput(InputOperator):
+    """An input operator that looks on another thread for what is new."""
+
+    # It is made in `setup`: an operator is pickled before that, and the event within cannot be pickled.
+    _looks: Looks[Any] | None = PrivateAttr(default=None)
+
+    @property
+    def looks(self) -> Looks[Any]:
+        """The looks of this launch."""
+        assert self._looks is not None, "an operator is set up before it runs"
+        return self._looks
+
+    def setup(self, context: Context) -> None:
+        super().setup(context)
+        self._looks = Looks(context)
+
+    def teardown(self) -> None:
+        if self._looks is not None:
+            self._looks.abandon()
+        super().teardown()
+
+    def looks_again_in_millis(self) -> int | None:
+        return 0 if self._looks is None else self._looks.due_in_millis()
 
 
 @cache

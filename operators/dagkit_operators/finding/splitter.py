@@ -26,7 +26,7 @@ from dagkit_operators.finding.file_states import packed, settle_in_millis, state
 from dagkit_operators.finding.read_before import UNKNOWN, Inode, ReadBefore, Remembered, inode_of
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.splitting import AbstractFileSplitter
-from dagkit_operators.looks import FileEvents, Looks
+from dagkit_operators.looks import FileEvents, LooksForInput
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
@@ -66,7 +66,7 @@ def _manager(value: Any) -> Any:
     return WINDOW_DATA_MANAGERS.get(simple, value)
 
 
-class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
+class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """Finds new and changed files, and describes the blocks in which readers read them.
 
     Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
@@ -137,8 +137,6 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     _logged: str = PrivateAttr(default="")
     """What was logged last of pending files."""
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
-    _looks: Looks[_Scanned] | None = PrivateAttr(default=None)
-    """The scans."""
     _events: FileEvents | None = PrivateAttr(default=None)
     _event: Future[bool] | None = PrivateAttr(default=None)
     """Waits for a change until the next scan is due, and returns whether there was one."""
@@ -224,22 +222,17 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self._memory = FolderMemory()
         self._found.clear()
         self._event = self._events = None
-        self._looks = Looks(context)
-
-    def teardown(self) -> None:
-        if self._looks is not None:
-            self._looks.abandon()
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
-        assert self._context and self._looks, "an operator is set up before it runs"  # noqa: PT018
-        looks = self._looks
+        looks, context = self.looks, self._context
+        assert context is not None, "an operator is set up before it runs"
         if self._event is not None and self._event.done():
             has_changed, self._event = self._event.result(), None
             looks.next = None if has_changed else looks.next
         if self._has_split_all() and looks.are_due(again=self._holds_launch):
             looks.begin(partial(self._look_through, looks.abandoned))
-        scanned = looks.take(self.scanner.scan_interval_millis)
+        scanned: _Scanned | None = looks.take(self.scanner.scan_interval_millis)
         if scanned is not None:
             self._take(scanned)
         self._began_millis = self._now_millis()
@@ -252,15 +245,15 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if not self._has_split_all():
             return
         self._waits_for = self._incomplete.sentence
-        self._holds_launch = self._incomplete.holds_launch(self._context.launched)
+        self._holds_launch = self._incomplete.holds_launch(context.launched)
         looks.next = None if looks.next is None else self._incomplete.brought_forward(looks.next)
         # an input operator with work in the background keeps a launch from ending for lack of input
         if self._events is not None and self._event is None and not looks.are_due(again=self._holds_launch):
-            self._event = self._context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
+            self._event = context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
 
     def _has_split_all(self) -> bool:
         """Whether all files of the last scan are split, and no other scan has begun."""
-        return not (self._looks and self._looks.are_on) and self.cut is None and not self._found
+        return not self.looks.are_on and self.cut is None and not self._found
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -290,10 +283,6 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     def holds_launch(self) -> bool:
         """Whether files were changed just before the launch began, so that it waits for them for a moment."""
         return self._holds_launch
-
-    def looks_again_in_millis(self) -> int | None:
-        """The time left until the next scan is due."""
-        return 0 if self._looks is None else self._looks.due_in_millis()
 
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""
