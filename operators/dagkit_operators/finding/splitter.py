@@ -25,7 +25,7 @@ from dagkit_operators.finding.contents import AsksForReceipts, Examined, content
 from dagkit_operators.finding.file_states import packed, settle_in_millis, states_of, unpacked
 from dagkit_operators.finding.read_before import UNKNOWN, Inode, ReadBefore, Remembered, inode_of
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.splitting import AbstractFileSplitter
+from dagkit_operators.finding.splitting import AbstractFileSplitter, Cut
 from dagkit_operators.looks import FileEvents, LooksForInput
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
@@ -321,14 +321,14 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         self._logged = self._incomplete.log(self._logged)
         gone = self._before.seen.gone - self._memory.files
         changed = self._changed_among(new) if gone else []
-        if gone > there + KEPT_OF_GONE and not self._left_out:  # what may not be read is not gone
+        forgets = gone > there + KEPT_OF_GONE and not self._left_out  # what may not be read is not gone
+        if forgets:
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone
             self._before.seen.look_at_each()
             new, there = self._new_files(is_abandoned)
             gone = self._before.seen.gone
             self._before.seen.forget_gone()
-            return _Scanned(new, gone, forgot=True, changed=changed, refused=self._incomplete.take_refused())
-        return _Scanned(new, gone, forgot=False, changed=changed, refused=self._incomplete.take_refused())
+        return _Scanned(new, gone, forgot=forgets, changed=changed, refused=self._incomplete.take_refused())
 
     def _changed_among(self, new: list[bytes]) -> list[str]:
         """The paths of the new files of which an earlier version was seen."""
@@ -397,15 +397,17 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             _log.warning("%s %s, and is skipped", shown(status.path), reason)
         return not reason
 
-    def _receipt_for(self, status: Found) -> dict[str, Any] | None:
-        if self.receipts is None or status.is_directory:
-            return None
-        hashed = self._hashes.of(status)
-        assert hashed is not None, "a file is accepted only with its hash"
-        return receipt_of(status, hashed, self.receipts, self._launched_in)
-
-    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - it was accepted just now
-        return self._inode.witness
+    def _begin_accepted(self, status: Found) -> Cut | None:
+        receipt = None
+        if self.receipts is not None and not status.is_directory:
+            hashed = self._hashes.of(status)
+            assert hashed is not None, "a file is accepted only with its hash"
+            receipt = receipt_of(status, hashed, self.receipts, self._launched_in)
+        # A relative path is computed for each scanned place, so only if an operator gets it.
+        sends_metadata = self.files_metadata_output.is_connected
+        relative_path = self.scanner.relative_path(plain(status.path)) if sends_metadata else ""
+        version = self._version if self.paths_return else ""
+        return self._begin_file(status, version, relative_path, receipt=receipt, witness=self._inode.witness)
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""
@@ -426,9 +428,3 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
 
     def _now_millis(self) -> int:
         return int(self._now().timestamp() * 1000)
-
-    def _version(self) -> str:
-        return super()._version() if self.paths_return else ""
-
-    def _relative_path(self, status: Found) -> str:
-        return self.scanner.relative_path(plain(status.path))

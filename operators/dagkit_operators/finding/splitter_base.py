@@ -130,10 +130,13 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
                 tracker.try_claim(stop)
                 return
             status = status._replace(length=min(status.length, stop - 1))
-            version, again = f"{self.next_block_id:x}", info.is_found_again
-            witness = witness_in(info.identity, status.length)
             cut = self._begin_file(
-                status, version, "", element.identity, receipt, is_found_again=again, witness=witness
+                status,
+                f"{self.next_block_id:x}",
+                identity=element.identity,
+                receipt=receipt,
+                is_found_again=info.is_found_again,
+                witness=witness_in(info.identity, status.length),
             )
             self._sent += cut is None
         while cut is not None and self._sent < self._most and (cut.is_empty or tracker.try_claim(cut.place + 1)):

@@ -184,7 +184,7 @@ class SplitsFiles(Operator):
         self,
         status: Found,
         version: str,
-        relative_path: str,
+        relative_path: str = "",
         identity: str = "",
         receipt: dict[str, Any] | None = None,
         *,
@@ -292,26 +292,17 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
             _log.warning("%s is gone, and was not split; it is skipped", shown(info.path))
         if status is None or not self._accepts(status):
             return False
-        receipt = self._receipt_for(status)
-        relative_path = self._relative_path(status) if self.files_metadata_output.is_connected else ""
-        witness = self._witness_of(status)
-        self.cut = self._begin_file(status, self._version(), relative_path, receipt=receipt, witness=witness)
+        self.cut = self._begin_accepted(status)
         return True
 
     def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter
         return True
 
-    def _receipt_for(self, status: Found) -> dict[str, Any] | None:  # noqa: ARG002 - for the scanning splitter
-        """What is known for the receipt of a file; None if none is wanted."""
-        return None
+    def _begin_accepted(self, status: Found) -> Cut | None:
+        """Send the metadata of a file, and return the file as it is to be split."""
+        return self._begin_file(status, self._version)
 
-    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
-        """A digest of the first and last bytes of a file; empty if they are unknown."""
-        return ""
-
+    @property
     def _version(self) -> str:
-        """Distinguishes this reading of a file from others of the same path: the ID of its first block does."""
+        """Distinguishes this reading of a path from others in the ledger: by the ID of its first block."""
         return f"{self.next_block_id:x}"
-
-    def _relative_path(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
-        return ""
