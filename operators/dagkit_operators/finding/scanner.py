@@ -133,7 +133,7 @@ class DirectoryScanner(CompletenessRules):
         for root in map(absolute, self.files):
             shown_root = root.partition("?")[0].rstrip("/") if is_url(root) else root
             for path, below in paths_below(paths, root):
-                if self._would_find(shown_root, below):
+                if not self.rule_against(shown_root, below):
                     yield path
 
     def rule_against(self, root: str, below: str) -> str:
@@ -153,14 +153,6 @@ class DirectoryScanner(CompletenessRules):
             return f"it matches {unwanted!r} (ignore_file_pattern_regular_exp)"
         setting = self.setting_beside(path)
         return f"it says something about another file ({setting})" if setting else ""
-
-    def _would_find(self, shown_root: str, below: str) -> bool:
-        if not below:
-            return self._matches(shown_root)
-        return (self.recursive or "/" not in below) and self._wanted(shown_root, below)
-
-    def _wanted(self, root: str, below: str) -> bool:
-        return self._matches_below(root, below) and not (self.skip_unfinished and unfinished(below))
 
     def _matches_below(self, root: str, below: str) -> bool:
         return self._matches(f"{root}/{below}")
