@@ -27,7 +27,6 @@ ENDINGS: dict[str, Codec] = {
 UNREAD_ENDINGS: dict[str, Unread] = {".br": "brotli"}
 """The format that is not read for each file name extension, where files have no beginning of their own."""
 _BY_ENDING: Mapping[str, Codec | Unread] = {**ENDINGS, **UNREAD_ENDINGS}
-_ANY_ENDING = tuple(_BY_ENDING)
 MAGIC: Mapping[bytes, Codec] = {
     b"\x1f\x8b\x08": "gzip",
     b"\xfd7zXZ\x00": "xz",
@@ -107,9 +106,7 @@ def codec_of(path: str, compression: Compression) -> Codec | Unread | None:
     None if it has none of the endings, or if `compression` is `none`.
     """
     if compression == "auto":
-        if not path.lower().endswith(_ANY_ENDING):
-            return None
-        return next((codec for ending, codec in _BY_ENDING.items() if path.lower().endswith(ending)), None)
+        return _BY_ENDING.get(path[path.rfind(".") :].lower())
     return None if compression == "none" else compression
 
 

@@ -35,12 +35,12 @@ class LineTooLong(BadFile):
         super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes", help)
 
 
-def delimiter_of(text: str | bytes) -> bytes:
+def delimiter_of(text: str) -> bytes:
     """The bytes that end a line. Raise ValueError if they are empty or overlap themselves.
 
     With an overlapping delimiter, the lines would depend on where the file is split.
     """
-    delimiter = text.encode() if isinstance(text, str) else text
+    delimiter = text.encode()
     if not delimiter:
         raise ValueError("a delimiter has at least one byte")
     for length in range(1, len(delimiter)):
@@ -51,12 +51,12 @@ def delimiter_of(text: str | bytes) -> bytes:
     return delimiter
 
 
-def escape_of(text: str | bytes, delimiter: bytes) -> bytes:
+def escape_of(text: str, delimiter: bytes) -> bytes:
     """The byte that escapes a following delimiter; empty if the text is empty.
 
     Raise ValueError if it is longer than one byte, or if the delimiter contains it, which would be ambiguous.
     """
-    escape = text.encode() if isinstance(text, str) else text
+    escape = text.encode()
     if len(escape) > 1:
         raise ValueError(f"the escape {escape!r} has {len(escape)} bytes; it has one")
     if escape and escape in delimiter:

@@ -17,8 +17,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from io import FileIO
 from typing import NamedTuple
 
@@ -76,7 +75,11 @@ def has_identity(path: str, identity: str) -> bool:
     """Whether the file at a path has this identity. An empty identity matches any file that exists."""
     if not identity or is_url(path):
         return exists(path)
-    with _opened(path) as file:
+    try:
+        file = opened_here(path)
+    except (FileNotFoundError, NotRegular):
+        return False
+    with file:
         return _is_of(file, path, identity)
 
 
@@ -205,9 +208,13 @@ class Identities:
         return recorded if recorded.startswith(f"{number}-{status.st_size}-") else None
 
     def _identify_opened(self, path: str) -> Recognised:
-        with _opened(path) as file:
-            identity = None if file is None else _identity(file, path)
-            if file is None or identity is None:
+        try:
+            file = opened_here(path)
+        except (FileNotFoundError, NotRegular):
+            return Recognised(None, False)
+        with file:  # an open file stays the same if another one takes its name
+            identity = _identity(file, path)
+            if identity is None:
                 return Recognised(None, False)
             status = os.fstat(file.fileno())
             candidates = self._indexed().get(_inode(identity), [])
@@ -269,18 +276,6 @@ def _name(recorded: str) -> str:
     return "".join(recorded.partition(_TIMES)[0].split("-")[3:4])
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[FileIO | None]:
-    """Open the regular file at a path; None if there is none. It stays the same file if its name is reused."""
-    try:
-        file = opened_here(path)
-    except (FileNotFoundError, NotRegular):
-        yield None
-        return
-    with file:
-        yield file
-
-
 def _identity(file: FileIO, path: str) -> str | None:
     status = os.fstat(file.fileno())
     if not status.st_size:
@@ -288,9 +283,7 @@ def _identity(file: FileIO, path: str) -> str | None:
     return f"{_number(status)}-{status.st_size}-{witness_of(file, status.st_size)}-{_digest(os.fsencode(path))}"
 
 
-def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
-    if file is None:
-        return False
+def _is_of(file: FileIO, path: str, identity: str) -> bool:
     number, length, witness, *rest = identity.split("-")
     name = rest[:1]  # then the time of an overwrite
     status = os.fstat(file.fileno())

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
 
 from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
-from dagkit.ground.urls import as_text, below, is_url, local_path, parent, plain, shown
+from dagkit.ground.urls import as_text, below, is_url, local_path, parent, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
 from dagkit_operators.filesystem.identities import settles_in_millis
 from dagkit_operators.finding.contents import is_gone
@@ -18,6 +18,7 @@ from dagkit_operators.finding.control_files import (
     Trailer,
     TrailerMissing,
     contradiction,
+    name_of,
     stated_checksum,
     stated_totals,
 )
@@ -82,9 +83,7 @@ class CompletenessRules(BaseModel):
     @property
     def waits(self) -> bool:
         """Whether any file may be pending."""
-        return self.waits_by_default or bool(
-            self.stable_scans or self.minimum_age_millis or self.beside or self.trailer
-        )
+        return self.minimum_age_millis != 0 or bool(self.stable_scans or self.beside or self.trailer)
 
     def is_too_young(self, found: Found, now_millis: int) -> bool:
         """Whether a file was changed just now, so that it may still be written."""
@@ -306,7 +305,7 @@ class IncompleteFiles:
         if is_unstable:
             return f"must be unchanged in {rules.stable_scans} more scans than its first (stable_scans)"
         if rules.marker_file is not None and found_beside(found.path, rules.marker_file) is None:
-            return f"has no {rules.marker_file.replace(NAME, _name_of(found.path))} beside it (marker_file)"
+            return f"has no {rules.marker_file.replace(NAME, name_of(found.path))} beside it (marker_file)"
         return None
 
     def _is_unstable(self, found: Found) -> bool:
@@ -340,7 +339,7 @@ class IncompleteFiles:
         for control, setting in controls:
             stated = stated_checksum(control, found) if setting == "checksum_file" else stated_totals(control)
             if stated is None:
-                self._pending[found.path] = f"is not described by the {_name_of(control.path)} beside it ({setting})"
+                self._pending[found.path] = f"is not described by the {name_of(control.path)} beside it ({setting})"
                 return False
             reason = contradiction(found, control, stated)
             if reason is not None:
@@ -370,7 +369,7 @@ class IncompleteFiles:
             if template is not None:
                 control = found_beside(found.path, template)
                 if control is None:
-                    name = template.replace(NAME, _name_of(found.path))
+                    name = template.replace(NAME, name_of(found.path))
                     self._pending[found.path] = f"has no {name} beside it ({setting})"
                 else:
                     yield control, setting
@@ -389,21 +388,17 @@ class IncompleteFiles:
 
 def found_beside(path: str, template: str) -> Found | None:
     """The file beside another one that a template names; None if there is none."""
-    other = template.replace(NAME, _name_of(path))
+    other = template.replace(NAME, name_of(path))
     folder = "" if is_url(path) else local_path(path).rpartition("/")[0]
     place = below(parent(path), other) if is_url(path) else as_text(f"{folder}/{other}")
     with reading_from(place):
         return looked_up(place)
 
 
-def _name_of(path: str) -> str:
-    return plain(path).rpartition("/")[2]
-
-
 def _is_named_by(template: str, path: str) -> bool:
     """Whether a file has the name that a template gives to a file beside some other one."""
     before, mark, after = template.partition(NAME)
-    name = _name_of(path)
+    name = name_of(path)
     if not mark:
         return name == template
     return name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)

@@ -38,7 +38,7 @@ def stated_checksum(control: Found, found: Found) -> Stated | None:
     for line in _text(control).splitlines():
         checksum, _, name = line.strip().partition(" ")
         name = name.lstrip(" *").rpartition("/")[2]
-        if name in ("", _name(found)) and re.fullmatch(rf"[0-9a-fA-F]{{{length}}}", checksum):
+        if name in ("", name_of(found.path)) and re.fullmatch(rf"[0-9a-fA-F]{{{length}}}", checksum):
             return Stated(checksum.lower())
     return None
 
@@ -55,23 +55,24 @@ def contradiction(found: Found, control: Found, stated: Stated) -> str | None:
     if stated.checksum is not None:
         checksum = _checksum(found, _algorithm(control))
         if checksum != stated.checksum:
-            return f"{_algorithm(control)} is {checksum}, and {_name(control)} states {stated.checksum}"
+            return f"{_algorithm(control)} is {checksum}, and {name_of(control.path)} states {stated.checksum}"
     for name, number in stated.totals:
         try:
             actual = found.length if name == "bytes" else _rows(found)
         except CompressionBroken as error:
             return f"its rows cannot be counted: {error.problem}"
         if actual != number:
-            return f"it has {actual} {name}, and {_name(control)} states {number}"
+            return f"it has {actual} {name}, and {name_of(control.path)} states {number}"
     return None
 
 
 def _algorithm(control: Found) -> str:
-    return _name(control).rpartition(".")[2].lower()
+    return name_of(control.path).rpartition(".")[2].lower()
 
 
-def _name(found: Found) -> str:
-    return plain(found.path).rpartition("/")[2]
+def name_of(path: str) -> str:
+    """The name of a file without its folder."""
+    return plain(path).rpartition("/")[2]
 
 
 def _text(control: Found) -> str:
