@@ -48,10 +48,10 @@ UNREAD_MAGIC: Mapping[bytes, Unread] = {
 _BY_MAGIC: Mapping[bytes, Codec | Unread] = {**MAGIC, **UNREAD_MAGIC}
 _ANY_MAGIC = tuple(_BY_MAGIC)
 _TAR, _TAR_PLACE = b"ustar", 257
-"""What a tar archive has within its first header."""
+"""The bytes that each tar archive has within its first header, and their position."""
 _LONGEST = _TAR_PLACE + len(_TAR)
 REMEMBERED = 4096
-"""The number of files of which a process remembers what they begin with."""
+"""The number of files whose codec a process remembers."""
 
 
 class CompressionBroken(BadFile):

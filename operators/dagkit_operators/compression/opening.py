@@ -1,4 +1,4 @@
-"""What the positions of a block of a compressed file mean, and how its content is opened."""
+"""Blocks of compressed files: the meaning of their positions, and their content."""
 
 from functools import partial
 from typing import Any
@@ -78,9 +78,8 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
     if block.start == 0 and block.end == length:
         codec = codec_at(block.path, length, facts.get("modified_millis"), compression, filesystem)
         return readable(block.path, codec)
-    codec = readable(
-        block.path, codec_of(block.path, compression)
-    )  # a file whose name does not say it was opened before it was divided
+    # By the name alone: the splitter opened a file with any other name before it divided it.
+    codec = readable(block.path, codec_of(block.path, compression))
     if codec is not None:
         raise compressed_block(block, f"it is a part of a {codec} file, which can only be read from its beginning")
     return None

@@ -123,7 +123,9 @@ def chunks(
     """
     import numpy as np  # noqa: PLC0415
 
-    if end is not None:  # a small file needs no large buffer; with the byte behind its end, its end is noticed at once
+    # To clear a large buffer takes longer than to read a small file. With the byte behind its end, the end is noticed
+    # at once.
+    if end is not None:
         size = min(size, end - start + len(delimiter) + 1)
     reading = _Reading(stream, delimiter, escape, size, longest)
     if not reading.begin(start, at_line=at_line):
@@ -170,7 +172,7 @@ class _Reading:
         self.escapes_before = 0
         """The number of escapes in the file right before the buffer."""
         self.ended = False
-        self.given: Chunk | None = None
+        self.latest: Chunk | None = None
         """The chunk that was returned last."""
 
     def _take(self, memory: bytearray) -> None:
@@ -196,8 +198,8 @@ class _Reading:
                 return True
             if self.ended:
                 return False
-            kept = min(self.filled, len(self.delimiter) - 1)  # these bytes may be the beginning of a delimiter
-            self.consumed = self.filled - kept
+            rest = min(self.filled, len(self.delimiter) - 1)  # these bytes may be the beginning of a delimiter
+            self.consumed = self.filled - rest
             self._move()
 
     def lines(self) -> Chunk | None:
@@ -210,8 +212,8 @@ class _Reading:
             whole = self.filled if self.ended else found + len(self.delimiter) if found >= 0 else 0
             if whole:
                 self.consumed = whole
-                self.given = self._chunk(whole, found)
-                return self.given
+                self.latest = self._chunk(whole, found)
+                return self.latest
             if self.ended:
                 return None
             searched = max(0, self.filled - len(self.delimiter) + 1)
@@ -219,7 +221,7 @@ class _Reading:
 
     def _chunk(self, whole: int, found: int) -> Chunk:
         """The first `whole` bytes as a chunk. `found` is the position of the last delimiter, which saves a search."""
-        wanted = self.given is not None and self.given.knows_ends
+        wanted = self.latest is not None and self.latest.knows_ends
         is_ended = found >= 0 and found + len(self.delimiter) == whole
         last_start = None
         if not self.escape:  # else the delimiter before it may be escaped

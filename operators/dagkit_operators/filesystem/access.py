@@ -132,6 +132,7 @@ def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # The error may concern a folder or a file below the place: its own path says more.
         path = place.partition("?")[0] if is_url(place) else error.filename or plain(place)
         raise InputUnreadable(
             f"cannot read {printable(str(path))}: {error.strerror or error}", f"fix this, {then}"
@@ -149,10 +150,8 @@ class NotRegular(InputUnreadable):
 
 
 def opened_here(path: str) -> io.FileIO:
-    """A regular file of this machine, from its beginning. Raise NotRegular for anything else, without waiting.
-
-    A FIFO may have taken the name since the path was looked up, and a plain open would wait for its writer.
-    """
+    """A regular file of this machine, from its beginning. Raise NotRegular for anything else, without waiting."""
+    # A FIFO may have taken the name since the path was looked up, and a plain open would wait for its writer.
     name = local_path(path)
     file = io.FileIO(name, opener=_without_waiting)
     kind = special_kind(os.fstat(file.fileno()).st_mode)
@@ -167,7 +166,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def unreadable_kind(place: str) -> str | None:
-    """What a path of this machine leads to, in words, if it exists and is neither a file nor a directory."""
+    """The kind of a path of this machine, in words, if it exists and is neither a file nor a directory; else None."""
     if is_url(place):
         return None
     path = local_path(place)
@@ -230,7 +229,7 @@ def looked_up(path: str, filesystem: Any = None) -> Found | None:
 
 
 def to_read(path: str, filesystem: Any = None) -> Found | None:
-    """The same; raise NotRegular if the path leads to a FIFO, a device or a socket of this machine."""
+    """Look up a file; raise NotRegular if the path leads to a FIFO, a device or a socket of this machine."""
     if filesystem is not None or is_url(path):
         return looked_up(path, filesystem)
     status = status_of(local_path(path))

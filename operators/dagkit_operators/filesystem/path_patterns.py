@@ -75,7 +75,7 @@ def _folder_and_likeness(place: str) -> tuple[str, str]:
     A local folder whose name contains wildcards is that folder.
     """
     path, mark, options = place.partition("?") if is_url(place) else (place, "", "")
-    wildcard = re.compile(r"[*\[]" if mark or is_url(place) else r"[*?\[]")
+    wildcard = re.compile(r"[*\[]" if is_url(place) else r"[*?\[]")
     first = wildcard.search(path)
     while first is not None and not is_url(place):
         end = path.find("/", first.start())
@@ -94,9 +94,11 @@ _NOTHING = r"[^\x00-\x{10FFFF}]"
 
 
 def matching(likeness: str) -> Callable[[str], Any]:
+    """A test of paths below a folder by the pattern; it accepts all paths if the pattern is empty."""
     if not likeness:
         return lambda _: True
     from fsspec.utils import glob_translate  # noqa: PLC0415 - only patterns need it
 
+    # fsspec writes it for `re`. RE2 has neither `\Z` nor `(?!)`, which stands for an empty class of characters.
     translated = glob_translate(likeness).removesuffix(r"\Z").replace("(?!)", _NOTHING)
     return partial(is_whole, translated)

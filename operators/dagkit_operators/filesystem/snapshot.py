@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class FileChanged(BadFile):
-    """The file differs from what the splitter saw, and its blocks cannot be read."""
+    """The file is not as the splitter saw it, and its blocks cannot be read."""
 
     code = "file-changed"
 
@@ -43,10 +43,6 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
     """Open the file of a block. Raise FileChanged if it is gone, FileReplaced if another one has its name.
 
     Log a warning if it may have been changed.
-
-    Another file has other first bytes, or others before the end that the splitter saw. If a file has these and its old
-    length, and a new time of change, it may have been rewritten between them or merely touched. The splitter finds it
-    again, and its new content is read as a whole then, so reading does not stop here.
     """
     facts = block.facts or {}
     with reading_from(block.path):
@@ -66,6 +62,8 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
             "bring the old one back with its old time (cp -p), or give up its rest with `dagkit work give-up`; the new "
             "one is read as a whole when it is found",
         )
+    # With its old length and ends and a new time, the file may have been rewritten between its ends, or merely touched.
+    # The splitter finds it again and reads its new content as a whole, so reading does not stop here.
     if now.length == seen[0] and is_later:
         _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
     with reading_from(block.path):
@@ -126,10 +124,9 @@ def grown(block: Block, filesystem: Any = None) -> Found | None:
 
 
 class _Snapshot:
-    """A stream that ends where the file ended when it was split.
+    """A stream that ends where the file ended when it was split, so that a window that runs again reads the same bytes.
 
-    So a window that runs again reads the same bytes, however much was appended since. If the file has become shorter,
-    reading raises FileChanged instead of ending early.
+    If the file has become shorter, reading raises FileChanged instead of ending early.
     """
 
     def __init__(self, stream: Seekable, block: Block) -> None:

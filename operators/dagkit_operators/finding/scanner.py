@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
@@ -101,7 +101,7 @@ class DirectoryScanner(CompletenessRules):
                 _log_empty(root, self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp)
 
     def relative_path(self, path: str) -> str:
-        """The name of the scanned directory and the path below it; empty if the path was named itself."""
+        """The name of the scanned directory, and the path of a file below it; empty if the file was named itself."""
         for root in (plain(absolute(file)).rstrip("/") for file in self.files):
             if path.startswith(f"{root}/"):
                 return root.rpartition("/")[2] + path[len(root) :]
@@ -113,11 +113,11 @@ class DirectoryScanner(CompletenessRules):
             if self._matches(path):
                 yield named
         elif exists(root):
-            patterns = self.file_pattern_regular_exp or self.ignore_file_pattern_regular_exp
+            patterns, start = self.file_pattern_regular_exp or self.ignore_file_pattern_regular_exp, path.rstrip("/")
             yield from files_below(
                 root,
                 recursive=self.recursive,
-                wanted=partial(self._matches_below, path.rstrip("/")) if patterns else None,
+                wanted=(lambda below: self._matches(f"{start}/{below}")) if patterns else None,
                 skip_unfinished=self.skip_unfinished,
                 directories=self.directories,
                 memory=memory,
@@ -137,7 +137,7 @@ class DirectoryScanner(CompletenessRules):
                     yield path
 
     def rule_against(self, root: str, below: str) -> str:
-        """The setting because of which a scan ignores a file, given its path below a scanned place; "" if it does not.
+        """Why a scan ignores a file, with the setting, given its path below a scanned place; "" if it does not.
 
         The path is empty if the file was named itself.
         """
@@ -152,10 +152,7 @@ class DirectoryScanner(CompletenessRules):
         if unwanted is not None and is_whole(unwanted, path):
             return f"it matches {unwanted!r} (ignore_file_pattern_regular_exp)"
         setting = self.setting_beside(path)
-        return f"it says something about another file ({setting})" if setting else ""
-
-    def _matches_below(self, root: str, below: str) -> bool:
-        return self._matches(f"{root}/{below}")
+        return f"it describes another file ({setting})" if setting else ""
 
     def _matches(self, path: str) -> bool:
         wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp

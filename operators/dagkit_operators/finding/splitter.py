@@ -29,6 +29,8 @@ from dagkit_operators.finding.splitting import AbstractFileSplitter, Cut
 from dagkit_operators.looks import FileEvents, LooksForInput
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
+# A directory that is not mounted during one scan must not be read twice, so that files that are gone are forgotten only
+# once they are many.
 KEPT_OF_GONE = 1000
 """Deleted files are remembered until they outnumber the existing files by this many; so are quarantined ones."""
 
@@ -49,7 +51,7 @@ class _Scanned(NamedTuple):
     """The result of a scan."""
 
     new: list[bytes]
-    """The files that were not seen before, in order: see `found_files`."""
+    """The files that were not seen before, in order, as `packed` makes bytes of them."""
     gone: int
     """How many files that were seen before have changed or are gone."""
     forgot: bool
@@ -57,7 +59,7 @@ class _Scanned(NamedTuple):
     changed: list[str]
     """Those of the new files whose path was seen before, if the digests show it."""
     refused: list[Refused]
-    """The files that contradict what is stated beside them."""
+    """The files that contradict a file beside them or their own last line."""
 
 
 def _manager(value: Any) -> Any:
@@ -116,7 +118,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
     """The last requests to forget a file that were performed."""
 
     _found: deque[bytes] = PrivateAttr(default_factory=deque)
-    """Files of the last scan that are not split yet: see `found_files`."""
+    """Files of the last scan that are not split yet, as `packed` makes bytes of them."""
     _listed: Found | None = PrivateAttr(default=None)
     """The file that is begun next, as the last scan found it."""
     _before: ReadBefore = PrivateAttr()
@@ -135,7 +137,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
     _holds_launch: bool = PrivateAttr(default=False)
     """Whether a launch that ends by itself waits for such files."""
     _logged: str = PrivateAttr(default="")
-    """What was logged last of pending files."""
+    """The last message about pending files."""
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
     _events: FileEvents | None = PrivateAttr(default=None)
     _event: Future[bool] | None = PrivateAttr(default=None)
@@ -193,7 +195,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             self.known, self.inodes, self.contents = self._before.remembered
         self.paths_return = True  # the same path is another source in the ledger
         self.forgotten = [*self.forgotten, request][-KEPT_REQUESTS:]
-        self._memory = FolderMemory()
+        self._memory = FolderMemory()  # the time of its folder has not changed
         if self._looks is not None:
             self._looks.next = None
         return ""
@@ -237,6 +239,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             self._take(scanned)
         self._began_millis = self._now_millis()
         self.process_files()
+        # Appended once for all files of this call: appending to a state copies its whole text.
         added = self._before.take_added()
         if added is not None and self.window_data_manager == "ledger":
             self.known += added.known
@@ -244,10 +247,12 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             self.contents += added.contents
         if not self._has_split_all():
             return
+        # Copies, for the next scan changes `_incomplete` on another thread.
         self._waits_for = self._incomplete.sentence
         self._holds_launch = self._incomplete.holds_launch(context.launched)
         looks.next = None if looks.next is None else self._incomplete.brought_forward(looks.next)
-        # an input operator with work in the background keeps a launch from ending for lack of input
+        # An input operator with work in the background keeps a launch from ending for lack of input, so events are only
+        # awaited in launches that run until they are stopped: see `_look_through`.
         if self._events is not None and self._event is None and not looks.are_due(again=self._holds_launch):
             self._event = context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
 
@@ -309,9 +314,10 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         return scanned
 
     def _scanned(self, is_abandoned: Callable[[], bool]) -> _Scanned:
-        """Scan, and forget deleted files once there are too many."""
+        """Scan, and forget deleted files once they are too many."""
+        # A file may become complete, or readable, while the time of its folder stays.
         if self._incomplete.waiting or self._left_out:
-            self._memory = FolderMemory()  # a file may become complete, or readable, while its folder is unchanged
+            self._memory = FolderMemory()
         self._incomplete.begin_scan()
         self._contents_now.begin_scan()
         self._hashes.begin_scan()
@@ -321,9 +327,11 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         self._logged = self._incomplete.log(self._logged)
         gone = self._before.seen.gone - self._memory.files
         changed = self._changed_among(new) if gone else []
-        forgets = gone > there + KEPT_OF_GONE and not self._left_out  # what may not be read is not gone
+        forgets = gone > there + KEPT_OF_GONE and not self._left_out  # a folder that may not be read is not gone
         if forgets:
-            self._memory = FolderMemory()  # all folders must be listed to know which files are gone
+            # Which files are gone is only known after every folder was listed and every file was looked up. Scans
+            # leave out both where nothing has changed, so this one is repeated.
+            self._memory = FolderMemory()
             self._before.seen.look_at_each()
             new, there = self._new_files(is_abandoned)
             gone = self._before.seen.gone
@@ -331,7 +339,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         return _Scanned(new, gone, forgot=forgets, changed=changed, refused=self._incomplete.take_refused())
 
     def _changed_among(self, new: list[bytes]) -> list[str]:
-        """The paths of the new files of which an earlier version was seen."""
+        """The paths of those new files that were seen with another length or time."""
         seen = self._before.seen.paths() if new else ()
         return [path for path in (unpacked(content).path for content in new) if path in seen]
 
@@ -373,6 +381,8 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             yield from examined
 
     def _accepts(self, status: Found) -> bool:
+        # A file may change between the scan and this moment. Then all that the scan found out about it is void, and the
+        # next scan examines it again.
         if self._before.seen.has(status) or (status.is_directory and not self.scanner.directories):
             return False
         if not self._incomplete.is_complete(status, self._now_for(status)) or not self._is_settled(status):

@@ -88,7 +88,7 @@ class AvroReaderContext(TabularContext):
                 records = _decoded(reading, block.path, place)
             except AvroBroken as fault:
                 yield fault
-                reading = self._opened(source, block.path)[0]  # the other one has ended with what it raised
+                reading = self._opened(source, block.path)[0]  # a reader ends with its first error
                 place = _found(source, marker, place + MARKER, block.end)
                 continue
             if self.selects:
@@ -134,25 +134,26 @@ class AvroReaderContext(TabularContext):
             raise ColumnsMismatched(path, "its values are no records, so they have no columns")
         names = [field["name"] for field in schema["fields"]]
         needed = self.needed(names, path)
-        kept = {**schema, "fields": [field for field in schema["fields"] if field["name"] in needed]}
-        kept.pop("__fastavro_parsed__", None)
+        projection = {**schema, "fields": [field for field in schema["fields"] if field["name"] in needed]}
+        projection.pop("__fastavro_parsed__", None)  # with this mark, fastavro would not parse the schema again
         place = source.tell()
         source.seek(0)
         try:
-            return iter(fastavro.block_reader(source, fastavro.parse_schema(kept))), names
-        except UnknownType:  # a column that is left out defines a type that another one names
+            return iter(fastavro.block_reader(source, fastavro.parse_schema(projection))), names
+        except UnknownType:
+            # A column that is left out defines a type that another one names. Then all columns are decoded.
             return iter(reading), names
         finally:
             source.seek(place)
 
     def _selected(self, rows: list[Any], block: Block, place: int) -> Iterator[Made]:
         """The records of rows that `where` keeps, with their type; each one that its type refuses as rejected."""
-        kept = rows if self.where is None else self._kept(rows)
-        yield from dropped(len(rows) - len(kept))
+        passing = rows if self.where is None else self._passing(rows)
+        yield from dropped(len(rows) - len(passing))
         names = self.wanted
-        made = [{name: row.get(name) for name in names} if names else row for row in kept]
+        values = [{name: row.get(name) for name in names} if names else row for row in passing]
         records = []
-        for row, (record, reason) in zip(made, checked_maker_of(self.record_type).checked(made), strict=True):
+        for row, (record, reason) in zip(values, checked_maker_of(self.record_type).checked(values), strict=True):
             if reason is None:
                 records.append(record)
             else:
@@ -160,7 +161,7 @@ class AvroReaderContext(TabularContext):
         if records:
             yield self.records(block, Listed(records, lambda: None, place))
 
-    def _kept(self, rows: list[Any]) -> list[Any]:
+    def _passing(self, rows: list[Any]) -> list[Any]:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow as pa  # noqa: PLC0415
 
@@ -180,14 +181,15 @@ def _headed(source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterato
 
     source.seek(0)
     begun = source.read(len(_MAGIC))
-    if begun != _MAGIC[: len(begun)]:  # fastavro checks no more than the marker that the schema names
+    # fastavro does not compare these bytes, and would decode a later version of the format as this one.
+    if begun != _MAGIC[: len(begun)]:
         raise AvroBroken(path, 0, f"it begins with {begun!r} instead of {_MAGIC!r}")
     source.seek(0)
     try:
         reading = fastavro.block_reader(source)
     except (FileChanged, CompressionBroken):
         raise
-    except Exception as fault:
+    except Exception as fault:  # fastavro raises errors of many types for damaged bytes
         raise AvroBroken(path, 0, _message(fault)) from fault
     first = source.tell()
     source.seek(first - MARKER)
@@ -201,17 +203,17 @@ def _found(source: "io.BufferedReader[StreamFile]", marker: bytes, start: int, s
     """
     place = start - MARKER
     source.seek(place)
-    kept = b""
+    rest = b""
     while place < stop:
         more = source.read1()
         if not more:
             return None
-        content = kept + more
+        content = rest + more
         found = content.find(marker)
         if found >= 0:
             return source.seek(place + found + MARKER)
-        kept = content[1 - MARKER :]  # these bytes may be the beginning of a marker
-        place += len(content) - len(kept)
+        rest = content[1 - MARKER :]  # these bytes may be the beginning of a marker
+        place += len(content) - len(rest)
     return None
 
 
@@ -237,9 +239,9 @@ def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
         raise AvroBroken(path, place, "it ends too soon") from None
     except Exception as fault:
         raise AvroBroken(path, place, _message(fault)) from fault
-    left = len(data.bytes_.read())
-    if left:
-        raise AvroBroken(path, place, f"{left} bytes are left behind its {len(records)} records")
+    rest = len(data.bytes_.read())
+    if rest:
+        raise AvroBroken(path, place, f"{rest} bytes are left behind its {len(records)} records")
     return records
 
 

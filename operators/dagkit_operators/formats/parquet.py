@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pa_parquet
 
 MAGIC = b"PAR1"
-"""What a Parquet file begins and ends with."""
+"""The first and the last bytes of a Parquet file."""
 MAGIC_ENCRYPTED = b"PARE"
-"""The same of a file with an encrypted footer."""
+"""The last bytes of a file with an encrypted footer."""
 WHOLE = 8 << 20
 """Bytes that are read at a time of a stream whose length is unknown."""
 
@@ -53,6 +53,7 @@ class ParquetContext(TabularContext):
 
     def is_cut_off(self, stream: Seekable, block: Block) -> bool:
         """Whether the file does not end as a Parquet file: without its end, no block of it can be read."""
+        # All positions are in the footer at the end. So a file that is still being written has no readable part.
         length = int((block.facts or {})["length"])
         end = bytearray(min(length, len(MAGIC)))
         stream.seek(length - len(end))
@@ -70,7 +71,7 @@ class ParquetContext(TabularContext):
             tracker.try_claim(block.end)
             return
         names = self._checked_names(file.schema_arrow, block.path)
-        kept = self._kept(source, file)
+        wanted = self._wanted_groups(source, file)
         begin = tracker.current_restriction().start
         for number in range(file.num_row_groups):
             with _broken(block.path):
@@ -79,7 +80,7 @@ class ParquetContext(TabularContext):
                 if not tracker.try_claim(start):
                     return
                 try:
-                    if number in kept:
+                    if number in wanted:
                         yield from self._rows(file, number, start, names, block)
                     else:
                         yield from dropped(file.metadata.row_group(number).num_rows)
@@ -110,13 +111,14 @@ class ParquetContext(TabularContext):
         if ignored is not None:
             yield ignored
 
-    def _kept(self, source: Any, file: "pa_parquet.ParquetFile") -> set[int]:
+    def _wanted_groups(self, source: Any, file: "pa_parquet.ParquetFile") -> set[int]:
         """The row groups that may have rows for which `where` holds, by their statistics."""
         where = None if self.where is None else arrow_of(self.where, file.schema_arrow)
         if where is None or not is_shown_by_statistics(self.where, file.schema_arrow):
             return set(range(file.num_row_groups))
         import pyarrow.dataset as pa_dataset  # noqa: PLC0415 - not loaded when only compiling
 
+        # pyarrow compares a condition with statistics only for a dataset.
         fragment = pa_dataset.ParquetFileFormat().make_fragment(source)
         return {group.id for group in fragment.subset(where, schema=file.schema_arrow).row_groups}
 
@@ -144,7 +146,7 @@ class ParquetContext(TabularContext):
 
 
 def _fits(found: "pa.DataType", wanted: "pa.DataType") -> bool:
-    """Whether values of a type in a file may be read as another type: the cast raises an error if one loses digits."""
+    """Whether values of a type in a file may be read as another type. The cast raises an error if it loses digits."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     kinds = (
@@ -157,7 +159,9 @@ def _fits(found: "pa.DataType", wanted: "pa.DataType") -> bool:
         (pa.types.is_date, pa.types.is_date),
         (pa.types.is_nested, pa.types.is_nested),
     )
-    return found == wanted or pa.types.is_null(found) or any(one(found) and other(wanted) for one, other in kinds)
+    return (
+        found == wanted or pa.types.is_null(found) or any(is_from(found) and is_to(wanted) for is_from, is_to in kinds)
+    )
 
 
 def _is_text(kind: "pa.DataType") -> bool:
@@ -175,6 +179,7 @@ def _is_bytes(kind: "pa.DataType") -> bool:
 
 def start_of(group: "pa_parquet.RowGroupMetaData") -> int:
     """The first byte of a row group."""
+    # A row group without bytes is taken to begin behind the magic of the file, so that one block has it.
     return min((start for start, _ in _columns(group)), default=4)
 
 
@@ -203,7 +208,8 @@ def _broken(path: str, place: int = 0) -> Iterator[None]:
     except OSError as fault:
         if isinstance(fault, RunFailure) or fault.errno is not None:
             raise
-        raise ParquetBroken(path, place, reason_of(fault)) from fault  # Arrow raises it for damaged pages
+        # Arrow raises an OSError for damaged pages, which has no number of an error of the system.
+        raise ParquetBroken(path, place, reason_of(fault)) from fault
 
 
 def _file(stream: Seekable, block: Block) -> Any:
