@@ -60,6 +60,7 @@ def test_output_in_a_scanned_folder_is_refused(root, out, here):
 
 
 LOGS = {"files": ["input"], "file_pattern_regular_exp": r".*\.log"}
+MARKED = {"files": ["input"], "marker_file": "{name}.done"}
 BUCKET = {"files": ["s3://bucket/in?region=x"]}
 
 
@@ -71,6 +72,7 @@ BUCKET = {"files": ["s3://bucket/in?region=x"]}
     ("hidden", {"files": ["input"]}, PartWriter(file_path="input/.out"), False),
     ("deeper than is looked", {"files": ["input"], "recursive": False}, PartWriter(file_path="input/out"), False),
     ("of other names", LOGS, PartWriter(file_path="input"), False),
+    ("named as markers are", MARKED, PartWriter(file_path="input", file_name="{partition}-{number}.done"), False),
     ("of the names looked for", LOGS, PartWriter(file_path="input", file_name="{partition}-{number}.log"), True),
     ("a file of its name", {"files": ["input/0"]}, RecordWriter(file_path="input"), True),
     ("elsewhere in a bucket", BUCKET, PartWriter(file_path="s3://bucket/out?region=x"), False),

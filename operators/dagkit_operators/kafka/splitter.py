@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from dagkit import Context, InputOperator, OutputPort, State
+from dagkit import Context, OutputPort, State
 from dagkit.errors import did_you_mean
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
@@ -17,7 +17,7 @@ from dagkit_operators.kafka.client import KafkaClient, offsets_removed, topic_mi
 from dagkit_operators.kafka.consumers import CONSUMERS
 from dagkit_operators.kafka.messages import KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
-from dagkit_operators.looks import Looks
+from dagkit_operators.looks import LooksForInput
 
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""
@@ -39,7 +39,7 @@ class _Seen:
     """The IDs of topics, if they were listed."""
 
 
-class KafkaSplitter(KafkaClient, InputOperator):
+class KafkaSplitter(KafkaClient, LooksForInput):
     """Finds the partitions of topics, and sends their messages as ranges of offsets to a `KafkaReader`.
 
     Each look sends what was produced since the last one. The next launch continues where the last one stopped, as the
@@ -84,7 +84,6 @@ class KafkaSplitter(KafkaClient, InputOperator):
     """Whether any look succeeded: partitions that appear later are read from their first message."""
 
     _client: Topics | None = PrivateAttr(default=None)
-    _looks: Looks[_Seen] | None = PrivateAttr(default=None)
     _ends: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Where the last look saw partitions end."""
     _marked: dict[Partition, int] = PrivateAttr(default_factory=dict)
@@ -102,34 +101,29 @@ class KafkaSplitter(KafkaClient, InputOperator):
         return self
 
     def setup(self, context: Context) -> None:
+        super().setup(context)
         self._client = Topics(self.client_settings())
-        self._looks = Looks(context)
         self._next_listing = None
         self._ends = {}
 
     def teardown(self) -> None:
         """Disconnect, also the consumers that readers left in this process: they would fetch messages until it ends."""
-        if self._looks is not None:
-            self._looks.abandon()
+        super().teardown()
         self._client = None
         CONSUMERS.close()
 
     def emit_tuples(self) -> None:
         """Send the ranges of the last look. Look again if all are sent and a look is due."""
-        looks, client = self._looks, self._client
-        assert looks and client, "an operator is set up before it runs"  # noqa: PT018
+        looks, client = self.looks, self._client
+        assert client is not None, "an operator is set up before it runs"
         if not looks.are_on and not self._is_behind() and looks.are_due():
             server, see = f"Kafka at {self.bootstrap_servers}", partial(self._seen, client, looks.now)
             looks.begin(partial(looks.ask, server, see, Unanswered))
-        seen = looks.take(self.interval_millis)
+        seen: _Seen | None = looks.take(self.interval_millis)
         if seen is not None:
             self._take(seen)
         for each in self._next_ranges():
             self.ranges.emit(each)
-
-    def looks_again_in_millis(self) -> int | None:
-        """The time left until the next look is due."""
-        return 0 if self._looks is None else self._looks.due_in_millis()
 
     def _is_behind(self) -> bool:
         return any(self._reached(one) < end for one, end in self._ends.items())

@@ -5,10 +5,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Self
 
-from pydantic import Field, PositiveInt, PrivateAttr, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
-from dagkit import Context, InputOperator, OutputPort, State
-from dagkit_operators.looks import Looks
+from dagkit import OutputPort, State
+from dagkit_operators.looks import LooksForInput
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.databases import Connection, quoted, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlRange, bounds_between, highest
@@ -21,7 +21,7 @@ _STEPS_OF_A_RANGE = 10
 """The steps of a range of keys that are no integers: a reader reads a step at once."""
 
 
-class SqlSplitter(SqlClient, InputOperator):
+class SqlSplitter(SqlClient, LooksForInput):
     """Finds the rows of a table or a query, and sends them as ranges of a key.
 
     Each look sends the keys that are higher than all earlier ones. So rows that are added later are read, too, if their
@@ -50,8 +50,6 @@ class SqlSplitter(SqlClient, InputOperator):
     """The highest key that was sent, in SQL, if the key is no column of integers."""
     next_number = State(0)
 
-    _looks: Looks[list[SqlRange]] | None = PrivateAttr(default=None)
-
     @model_validator(mode="after")
     def _reads_one(self) -> Self:
         if bool(self.table) == bool(self.query):
@@ -64,19 +62,16 @@ class SqlSplitter(SqlClient, InputOperator):
         columns = "*" if self.key != "rowid" else "rowid, *"
         return self.query or f"SELECT {columns} FROM {quoted(self.table)}"
 
-    def setup(self, context: Context) -> None:
-        self._looks = Looks(context)
-
-    def teardown(self) -> None:
-        if self._looks is not None:
-            self._looks.abandon()
+    def looks_again_in_millis(self) -> int | None:
+        # Looks have no interval of their own. Without the usual pause, they would load the database all the time.
+        return None
 
     def emit_tuples(self) -> None:
         """Send what the last look found. Without one, begin a look."""
-        assert self._looks is not None, "an operator is set up before it runs"
-        if not self._looks.are_on and self._looks.are_due():
-            self._looks.begin(partial(self._looks.ask, self.database, self._found))
-        for each in self._looks.take() or ():
+        looks = self.looks
+        if not looks.are_on and looks.are_due():
+            looks.begin(partial(looks.ask, self.database, self._found))
+        for each in looks.take() or ():
             self.ranges.emit(each)
             self.next_key, self.next_number = each.end, each.number + 1
             self.last_key = "" if each.steps is None else each.steps.bounds[-1]
