@@ -23,8 +23,9 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import Window, history, is_named, own_windows
+from dagkit.engine.record.history import Window, history, own_windows
 from dagkit.engine.record.redistribute import first_of_delays, redistribute_state, restored, state_by_slot
+from dagkit.engine.record.source_names import is_named
 from dagkit.engine.record.work_records import work_by_slot
 from dagkit.engine.record.written_file import discovered, place_of, stretches
 from dagkit.engine.work.item import WorkItem

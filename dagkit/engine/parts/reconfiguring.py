@@ -27,8 +27,8 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Changed, Decided, Fact, Scaled
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import is_named
 from dagkit.engine.record.run_events import Reshaped
+from dagkit.engine.record.source_names import is_named
 from dagkit.engine.work.split import BacklogCount, split_at_the_end
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import ApplicationFaults, DagkitError, did_you_mean

@@ -47,17 +47,6 @@ class Window:
         return self.record.seq
 
 
-def is_named(source: str, path: str) -> bool:
-    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity.
-
-    The identity of a remote file begins with the name of the file.
-    """
-    name = source if source.startswith(path) else source.partition(": ")[2]
-    if name == path:
-        return True
-    return name.startswith(f"{path}@") and ("/" not in name[len(path) :] or name.startswith(path, len(path) + 1))
-
-
 def application_chain(ledger: Ledger) -> Chain | None:
     """The chain of the ledger's application; None before its first launch has created it."""
     chains = (ledger.chain(name) for name in ledger.names())

@@ -9,13 +9,14 @@ from typing import Any
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.engine.program.address import Address
-from dagkit.engine.record.history import Window, is_named, own_windows, root_slices
+from dagkit.engine.record.history import Window, own_windows, root_slices
+from dagkit.engine.record.source_names import is_named
 from dagkit.ledger import Ledger, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import more
-from dagkit.runs.inventory.arrivals import senders
+from dagkit.runs.inventory.finders import senders
 from dagkit.runs.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
 
 
