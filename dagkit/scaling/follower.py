@@ -42,7 +42,7 @@ class Follower:
             repartition_note=decision.rule,
             partitions=decision.after,
             policy=policy.name,
-            inputs=inputs.as_json() if changes or reason_is_new else None,
+            inputs=inputs.model_dump(mode="json") if changes or reason_is_new else None,
         )
 
     def look(

@@ -47,7 +47,7 @@ class ScalingDecision:
     def inputs(self) -> ScalingInputs | None:
         """The inputs of the decision; None if no policy of dagkit made it."""
         try:
-            return ScalingInputs.of(self.fact.inputs)
+            return ScalingInputs.model_validate(self.fact.inputs)
         except ValidationError:
             return None
 

@@ -68,7 +68,7 @@ def test_every_decision_that_was_kept_can_be_made_again(tmp_path):
     made = decisions(_ledger(burst(tmp_path)))
     assert [(each.window, each.fact.before, each.fact.after) for each in made] == [(1, 1, 4), (3, 4, 1)]
     for each in made:
-        again = decide(ScalingInputs.of(each.fact.inputs))
+        again = decide(ScalingInputs.model_validate(each.fact.inputs))
         assert (again.after, again.rule) == (each.fact.after, each.fact.rule)
 
 
