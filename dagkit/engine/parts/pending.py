@@ -97,25 +97,6 @@ class PendingWork(RunPart):
         if run.in_flight.promised is None:
             self._truncate()
 
-    def add(self, work: Iterable[WorkItem]) -> None:
-        self.queue.add(work)
-
-    def __len__(self) -> int:
-        return len(self.queue)
-
-    def ends(self) -> dict[str, int]:
-        """The place behind the last block of each lane, by its name."""
-        return self.queue.ends()
-
-    def lengths(self) -> Iterator[tuple[Address, tuple[int, int]]]:
-        """The number of pending blocks and their total length, by input."""
-        yield from self.queue.lengths().items()
-
-    @property
-    def deferred(self) -> Sequence[WorkItem]:
-        """Items with nothing to do before they are due."""
-        return self.queue.deferred
-
     def all(self) -> Waiting:
         """All work that is not done, for this launch and for later ones."""
         return self.queue.waiting(self._later.aside)
