@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Scaled
-from dagkit.engine.record.history import Window, history, root_slices
+from dagkit.engine.record.history import Window, history, own_windows, root_slices
 from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ledger import Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
@@ -94,7 +94,7 @@ class Recorded:
 
 def decisions(ledger: Ledger, operator: str | None = None) -> list[ScalingDecision]:
     """Return the decisions about the partitions of all operators, or of one, in order."""
-    made = _made(history(ledger))
+    made = _made(own_windows(ledger, b'"scaled"'))
     return made if operator is None or not made else _decided_for(operator, made)
 
 

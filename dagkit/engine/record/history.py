@@ -12,7 +12,7 @@ from functools import partial
 
 from dagkit.engine.record.checkpoint import Checkpoint, WindowOutput
 from dagkit.engine.record.journal import last_checkpoint, stored_at
-from dagkit.engine.record.row_account import RowAccount, RowsUnbalanced, breaches
+from dagkit.engine.record.row_account import breaches
 from dagkit.engine.record.status_file import LastWindow, SeenRun
 from dagkit.engine.record.stored import CheckpointReader, own_of
 from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record
@@ -159,27 +159,13 @@ def _own_window(chain: Chain, record: Record, content: bytes) -> Window:
     return Window(chain, record, Checkpoint.model_validate(own_of(json.loads(content))))
 
 
-@dataclass(frozen=True, slots=True)
-class WindowRows:
-    """The row account of one window."""
-
-    window_id: int
-    account: RowAccount
-
-    def breaches(self) -> Iterator[RowsUnbalanced]:
-        """Yield an error for each operator and stream whose items do not add up."""
-        return breaches(self.window_id, self.account)
-
-
-def row_history(ledger: Ledger) -> Iterator[WindowRows]:
-    """Yield the accounts of all windows that had items, oldest first."""
-    for entry in history(ledger):
-        if entry.checkpoint.rows:
-            yield WindowRows(entry.checkpoint.window, entry.checkpoint.rows)
+def row_history(ledger: Ledger) -> Iterator[Window]:
+    """Yield all windows that had items, with their row accounts, oldest first."""
+    return (window for window in own_windows(ledger, b'"rows"') if window.checkpoint.rows)
 
 
 def refuse_unbalanced(ledger: Ledger) -> None:
     """Raise the first RowsUnbalanced of a ledger, if the items of any window do not add up."""
     for window in row_history(ledger):
-        for breach in window.breaches():
+        for breach in breaches(window.checkpoint.window, window.checkpoint.rows):
             raise breach
