@@ -171,6 +171,7 @@ def launch_compiled(
             publish = Observers(everyone).publish
             if kept is not None:
                 step = f"beginning again; the earlier run is in {shown(kept)}; its output files stay"
+            # one list for the whole launch: an observer that raised once is called by no later session either
                 publish(Starting(step))
             on_driver = machine.backend == "reference"
             settings = RunSettings(
@@ -188,7 +189,7 @@ def launch_compiled(
                     fingerprint=fingerprint(compilation.plan),
                     version=version,
                     clock=clock,
-                    observers=everyone,
+                    observers=[publish],
                     probe=probe,
                 )
                 loop = Loop(state, last_window=None if ended is None else ended.last_window)

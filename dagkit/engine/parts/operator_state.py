@@ -106,8 +106,10 @@ class OperatorState(RunPart):
         run, states = self._run, self.state.get(name, ({},))
         operator = live(run.program.operators[name][0], states[0])
         operator.setup(run.program.context_of(name, 0, run.next_window, run.launch))
-        reason = why_not_forgotten(operator, path, request)
-        operator.teardown()
+        try:
+            reason = why_not_forgotten(operator, path, request)
+        finally:
+            operator.teardown()
         if not reason:
             self.state = {**self.state, name: (saved(operator, name), *states[1:])}
         return reason

@@ -209,11 +209,11 @@ class Reconfiguration(RunPart):
         """Perform the requests on work; `perform` returns the facts, or raises the reason why it cannot."""
         requests, self._work_requests = self._work_requests, []
         for each in requests:
-            if not self._inbox.is_there(each.request):
-                continue  # the request was withdrawn
             try:
                 decided = perform(each.asks)
             except DagkitError as error:
+                if not self._inbox.is_there(each.request):
+                    continue  # the request was withdrawn
                 self._refuse(each, error)
                 continue
             self._made.append((each, decided[0]))

@@ -52,10 +52,12 @@ def alone(place: str) -> Iterator[None]:
     """
     folder = os.open(place, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            problem = "another process restarts or launches the application now"
+            raise restart_refused(problem, "wait for its end") from None
         yield
-    except BlockingIOError:
-        raise restart_refused("another process restarts or launches the application now", "wait for its end") from None
     finally:
         os.close(folder)
 
