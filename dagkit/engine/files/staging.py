@@ -13,8 +13,6 @@ from typing import Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dagkit.api.files import output_files
-from dagkit.api.operators import Operator
 from dagkit.engine.files.folders import Folder, folder_at
 from dagkit.engine.files.pieces import BUFFER_BYTES, Blame, Syncing, staging_failed
 from dagkit.engine.files.regions import Regions, region_path
@@ -239,7 +237,7 @@ class Staging:
         try:
             buffer_bytes = BUFFER_BYTES if len(self._open) < FEW_OPEN else SMALL_BUFFER_BYTES
             if piece in self._suspended:
-                piece.go_on(self._folder.append(piece.name, buffer_bytes))
+                piece.resume(self._folder.append(piece.name, buffer_bytes))
                 del self._suspended[piece]
             else:
                 piece.begin(*self._folder.create(buffer_bytes))
@@ -323,7 +321,7 @@ class Staging:
 
     def _reopen_to_sync(self, piece: "_Piece") -> None:
         if self.place.durable:
-            piece.go_on(self._folder.append(piece.name, SMALL_BUFFER_BYTES))
+            piece.resume(self._folder.append(piece.name, SMALL_BUFFER_BYTES))
 
     def _failed(self, operator: str, error: RunFailure) -> OperatorFailed:
         return failed_within(error, operator, self.place.window, self.slot)
@@ -354,9 +352,9 @@ class _Piece:
     def begin(self, name: str, stream: BinaryIO) -> None:
         """Write to this file from now on."""
         self.name, self.length = name, 0
-        self.go_on(stream)
+        self.resume(stream)
 
-    def go_on(self, stream: BinaryIO) -> None:
+    def resume(self, stream: BinaryIO) -> None:
         """Reopen the file at its end."""
         self.stream = stream
         self._write = stream.write
@@ -435,12 +433,3 @@ def next_wake(files: Iterable[Part], operators: Container[str], after: datetime 
     last = {part.file: part for part in in_order(files) if part.operator in operators}
     wakes = (part.wake for part in last.values() if part.wake is not None)
     return min((at for at in wakes if after is None or at > after), default=None)
-
-
-def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:
-    """Give the operator the files that it declares."""
-    for service, declared in output_files(type(operator)).items():
-        assert staging is not None, f"{name} writes files, and the window has no place to stage them"
-        adopts = declared.incomplete is not None
-        files = staging.files(name, declared.directory(operator), of_blocks=declared.of_blocks, adopts=adopts)
-        operator._services[service] = files  # noqa: SLF001 - services are bound here

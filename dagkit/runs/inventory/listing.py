@@ -261,9 +261,10 @@ def _states(
 def running_plan(compilation: Compilation, ledger: Ledger) -> tuple[RunningPlan, Checkpoint]:
     """The plan with which the next launch begins, and the checkpoint of the last window."""
     checkpoint = newest_checkpoint(ledger)
-    return RunningPlan.resumed(compilation, checkpoint) if checkpoint.changes.altered else RunningPlan.of(
-        compilation
-    ), checkpoint
+    # the partitions that were assigned since do not matter: they change nothing of which files are found
+    has_values = bool(checkpoint.changes.altered)
+    plan = RunningPlan.resumed(compilation, checkpoint) if has_values else RunningPlan.of(compilation)
+    return plan, checkpoint
 
 
 @contextmanager
