@@ -168,7 +168,7 @@ class Simulation:
         return self.course()
 
     def course(self) -> Course:
-        """What happened until now."""
+        """The course until now."""
         changes, drained = tuple(self.changes), tuple(self.drained)
         return Course(changes, drained, self.windows, self.slot_millis, self.now, self.began_with)
 

@@ -26,7 +26,7 @@ MOST_OPEN = 64
 FEW_OPEN = 8
 SMALL_BUFFER_BYTES = 64 << 10
 """The buffer of each file if more than a few are open."""
-NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
+NAMED_BY_BLOCK = "let the names of files contain the block, or open them for no block"
 
 
 def file_shared(file: str, whose: str, remedy: str) -> RunFailure:
@@ -224,6 +224,7 @@ class Staging:
             piece = self._pieces[key] = _Piece(self, key, element_id)
             self.begin(piece)
         elif len(self._open) == MOST_OPEN and piece in self._open:
+            # kept in order only when one must be closed: it costs time for every write
             self._open[piece] = self._open.pop(piece)  # as the most recently used
         if piece.element_id != element_id:
             both = f"{element_text(piece.element_id)} and {element_text(element_id)}"

@@ -94,6 +94,7 @@ class PendingWork(RunPart):
         self.queue = WorkQueue.of(renewed(run.checkpoint.queue))
         self._later = DrainPolicy(run.settings.until)
         self._scheduler = Scheduler(self.queue, WindowSizer(float(run.summary.millis)))
+        # a promised window takes its work as it was promised, before the rest is truncated
         if run.in_flight.promised is None:
             self._truncate()
 
@@ -196,6 +197,7 @@ class PendingWork(RunPart):
         return frozenset(into for into in summary.near if summary.slots[into] > 1)
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
+        # the attempt may have been lost since two slots did the same work, which cannot happen without handovers
         return task.trying(movable=frozenset())
 
     def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
@@ -223,6 +225,7 @@ class PendingWork(RunPart):
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         took = (self._run.now() - ended.window.began).total_seconds() * 1000
+        # of a window beside another one, the duration does not show its own cost
         self._over(ended.window, ended.answer, took if ended.window.is_alone else None)
 
     def _over(self, window: InFlightWindow, answer: Answer, whole_millis: float | None) -> None:

@@ -116,6 +116,7 @@ class Reconfiguration(RunPart):
                 is_time = self._listeners.is_time(now)
             case _:
                 return False
+        # a promised window runs with the plan for which it was promised
         if not is_time or run.in_flight.promised is not None:
             return False
         changes, facts = self._listeners.ask(run.window, self._backlogs(now), run.backend.cores(), now)
@@ -176,6 +177,7 @@ class Reconfiguration(RunPart):
 
     def _take(self, plan: RunningPlan) -> None:
         """Run another plan from the next window on. If that is impossible, raise and change nothing."""
+        # the steps that may refuse the plan come first, so that a refusal leaves nothing to undo
         carried = self._operators.carried(plan.program)
         self._inputs.change(plan.program)
         run = self._run
@@ -210,10 +212,10 @@ class Reconfiguration(RunPart):
         requests, self._work_requests = self._work_requests, []
         for each in requests:
             try:
-                decided = perform(each.asks)
-            except DagkitError as error:
                 if not self._inbox.is_there(each.request):
                     continue  # the request was withdrawn
+                decided = perform(each.asks)
+            except DagkitError as error:
                 self._refuse(each, error)
                 continue
             self._made.append((each, decided[0]))
@@ -244,6 +246,7 @@ class Reconfiguration(RunPart):
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         """Answer the requests that the committed window contains."""
+        # users get their answer now, and not when the change took effect: a crash before the commit undoes it
         self._facts.clear()
         made, self._made = self._made, []
         for change, fact in made:

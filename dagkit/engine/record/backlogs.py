@@ -122,6 +122,7 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
             f"no decision for {chosen} kept the inputs that a policy needs",
             "let a policy decide, as `drain` does: its inputs are kept with each decision",
         )
+    # a root chain does not name the operator that reads its blocks, so those that only others had are left out
     foreign = _sources_of_others(entries, chosen)
     listed = [(at, row) for at, row in _found(ledger) if row.source not in foreign and row.end is not None]
     found = sorted([*((at, length_of(row)) for at, row in listed), *_found_elsewhere(entries, chosen)])

@@ -106,6 +106,7 @@ def window_at(chain: Chain, seq: int) -> Window | None:
 
 def block_of(chain: Chain, window_id: int) -> int | None:
     """The number of the block of a window, or None; a logarithmic number of reads, for window ids never decrease."""
+    # window numbers never fall along a chain, and blocks that are no window lie between them
     low, high = 0, chain.head.seq
     while low < high:
         middle = (low + high) // 2
@@ -151,7 +152,7 @@ def _window(chain: Chain, record: Record) -> Window | None:
 
 
 def _stored(chain: Chain, record: Record) -> bytes | None:
-    """What a block stores of a checkpoint; None if the block is no window."""
+    """The part of its checkpoint that a block stores; None if the block is no window."""
     return chain.checkpoint_at(record) if isinstance(record.block.event, ExecuteTransform) else None
 
 

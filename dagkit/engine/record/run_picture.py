@@ -51,7 +51,7 @@ class RunPicture:
 
     clock: Clock
     first: RunSnapshot
-    """What is known before the run begins."""
+    """The picture before the run begins."""
     plan: Plan
     counting: Mapping[str, Sequence[Metric]] = field(default_factory=dict)
     """The metrics that count what an operator leaves out or reads again, by operator."""

@@ -27,7 +27,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What the windows of a ledger say of sources in passing."""
+    """What the windows of a ledger record of sources."""
 
     receivers: Mapping[str, str]
     """The operator at which each source arrived first that an operator in the middle of the graph sent, in order.
@@ -39,7 +39,7 @@ class Noted:
 
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
-        """Read all windows that say something of this; most windows of most applications do not."""
+        """Read the windows that record this; most windows of most applications do not."""
         receivers: dict[str, str] = {}
         given_up: dict[tuple[str, str], str] = {}
         for window in own_windows(ledger, b'"found":[{', b'"given-up"'):

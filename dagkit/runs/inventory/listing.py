@@ -82,17 +82,17 @@ class FoundFiles:
 
     noted: Noted
     waiting: Mapping[str, Hashes]
-    """Those of which work waits, by the reason."""
+    """The files with work that waits, by the reason."""
     aside: Mapping[File, str]
-    """Those of which work is set aside, with the reason, as they were read last."""
+    """The files with work that was set aside when they were read last, with the reason."""
     given_up: Mapping[File, str]
-    """Those of which work was given up when they were read last, with the reason."""
+    """The files with work that was given up when they were read last, with the reason."""
     followed: Hashes
-    """Those of which work without an end has begun."""
+    """The files with work that has begun and has no end."""
 
     @classmethod
     def of(cls, ledger: Ledger, checkpoint: Checkpoint) -> Self:
-        """What is not done after the last window, whose checkpoint is given."""
+        """The files with work that is not done after the last window, which has this checkpoint."""
         noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
         for item in checkpoint.queue:
             if item.has_end or not item.turn:
@@ -111,7 +111,7 @@ class FoundFiles:
         return cls(noted, waiting, _of_last(last, set_aside), _of_last(last, noted.given_up), followed)
 
     def stage_of(self, owners: Collection[str], path: str) -> tuple[Stage, str]:
-        """What became of a file that was found, and why it is not read. `owners` are those whose file it may be."""
+        """The stage of a file that was found, and why it is not read. `owners` are those whose file it may be."""
         files = [(owner, path) for owner in (*owners, "")]
         aside = next((self.aside[file] for file in files if file in self.aside), None)
         if aside is not None:
@@ -164,7 +164,7 @@ class ListedFile:
 def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator[ListedFile]:
     """The files that exist where the application looks for them, then those that were found before and are gone.
 
-    Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
+    Of an operator that does not list which files exist, as an author's own splitter, all found files are listed.
     """
     finders, running = owners_of(compilation), running_plan(compilation, ledger)
     files = FoundFiles.of(ledger, running[1])
@@ -239,14 +239,14 @@ def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[Liste
 
 
 def states(compilation: Compilation, ledger: Ledger, path: str) -> Iterator[tuple[str, FileState]]:
-    """What each operator that discovers files would do with the one at a path."""
+    """The state of the file at a path, for each operator that discovers files."""
     return _states(running_plan(compilation, ledger), ledger, path=path)
 
 
 def _states(
     running: tuple[RunningPlan, Checkpoint], ledger: Ledger, home: str = "", path: str | None = None
 ) -> Iterator[tuple[str, FileState]]:
-    """The same with all files that exist, or with the one at a path, given the plan and checkpoint that are running."""
+    """The states of all files that exist, or of the one at a path, for each operator that discovers files."""
     plan, checkpoint = running
     graph, program = plan.configured.graph, plan.program
     for name, partitions in sorted(program.operators.items()):
