@@ -200,6 +200,8 @@ class Outputs(RunPart):
         written = [part for part in (*parts, *finished) if not part.is_external]
         if written:
             self._began = self._began or when_began(self._path)
+            # Names come from data, and no partition knows those of the others. Refused before the commit, a corrected
+            # operator continues; committed, no launch could put both files in place.
             refuse_blocked((*self._last.files, *written), self._folders)
             older = refuse_written_again(written, self._began)
             self._warn_of_replacing([file for file in older if file not in self._warned])

@@ -111,6 +111,7 @@ class Reconfiguration(RunPart):
         run, now = self._run, self._run.now()
         match action:
             case Start():
+                # also before the first window: one large file is then read on all cores from its first window on
                 is_time = self._listeners.has_news
             case Sleep():
                 is_time = self._listeners.is_time(now)
