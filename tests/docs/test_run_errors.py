@@ -39,7 +39,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "ground.names_of_apex.NamedElsewhere": "an ImportError of the author's code, as Python's own, with what to write",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
     "runs.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
-    "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
+    "scaling.policy.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
     # dagkit catches these where it raises them, and reports failures with codes
     "api.tagged.Unwritable": "item-unwritable, state-unwritable",
     "runs.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`; replay-refused",

@@ -11,16 +11,15 @@ from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_options import Wanted, command_again
 from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
-from dagkit.console.run_folder import RunFolder
-from dagkit.console.serving import Console
 from dagkit.engine.record.run_events import Observer
 from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import application_path, launch_compiled
 from dagkit.observers.lines import Lines
-from dagkit.runs.inventory.listing import places, receivers
+from dagkit.runs.inventory.finders import places, receivers
 from dagkit.runs.machine import Machine
 
 if TYPE_CHECKING:
+    from dagkit.console.serving import Console
     from dagkit.observers.prometheus import Prometheus
 
 
@@ -53,7 +52,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 observers.append(metrics)
             if wanted.console is not None:
                 place = absolute(wanted.path or application_path(compilation))
-                page = Console(RunFolder(place), allows_control=wanted.allow_control)
+                page = _console(place, allows_control=wanted.allow_control)
                 output.message(f"console: {stack.enter_context(page.served(wanted.console))}")
             launched = launch_compiled(
                 compilation,
@@ -85,3 +84,11 @@ def _metrics() -> "Prometheus":
     from dagkit.observers.prometheus import Prometheus  # noqa: PLC0415 - see above
 
     return Prometheus()
+
+
+def _console(place: str, *, allows_control: bool) -> "Console":
+    """The page about the run; its modules are imported only for `--console`."""
+    from dagkit.console.run_folder import RunFolder  # noqa: PLC0415 - see above
+    from dagkit.console.serving import Console  # noqa: PLC0415 - see above
+
+    return Console(RunFolder(place), allows_control=allows_control)
