@@ -120,9 +120,6 @@ class OnceSink(Operator, Generic[T]):
         payload = received.get("input")
         return {"item_type": payload} if self.item_type is None and isinstance(payload, type) else {}
 
-    def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - an attempt before may have left items
-        self._gathered.clear()
-
     def process(self, item: T) -> None:
         self._gathered.append(item)
         if len(self._gathered) >= self.batch_items:
