@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dagkit_operators.sql.databases import Connection, columns, quoted, quoted_name
+from dagkit_operators.sql.connection import Connection, columns, quoted, quoted_name
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of
 from dagkit_operators.tables.storage import table_mismatched
 
@@ -80,9 +80,15 @@ class AnyDatabase(Connection):
             if "no transaction is active" not in str(error):  # then nothing has to be rolled back
                 raise failure_of(error, self.name) from error
 
-    def update(self, table: str, rows: "pa.Table", key: Sequence[str]) -> None:
-        """Update the rows with the keys of these, and insert the others; of those with one key, the last one counts."""
+    def check(self, table: str, schema: "pa.Schema", key: Sequence[str], there: "pa.Schema") -> None:
+        """Do nothing: no statement that all databases have checks an insertion without inserting."""
+
+    def load(self, table: str, rows: "pa.Table", key: Sequence[str], there: "pa.Schema") -> None:
         import pyarrow as pa  # noqa: PLC0415 - as above
+
+        if not key:
+            self.insert(table, rows)
+            return
 
         others = [name for name in rows.column_names if name not in key]
         latest = {tuple(row[name] for name in key): row for row in rows.to_pylist()}

@@ -8,7 +8,8 @@ from pydantic import Field, SecretStr, StrictBool, field_validator, model_valida
 
 from dagkit import Operator
 from dagkit_operators.sql.any_database import AnyDatabase
-from dagkit_operators.sql.databases import Connection, check_url, connected
+from dagkit_operators.sql.connection import Connection
+from dagkit_operators.sql.databases import check_url, connected
 from dagkit_operators.tables.storage import database_refused
 
 Option = Annotated[StrictBool | int | str, Field(union_mode="left_to_right")]

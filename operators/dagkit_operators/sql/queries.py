@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.sql.databases import Connection, columns, quoted_name
+from dagkit_operators.sql.connection import Connection, columns, quoted_name
 
 
 # Python orders text otherwise than a collation, and a key between two others cannot be computed; numbers of rows change

@@ -13,7 +13,7 @@ from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.looks import outage_of
 from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted_name
+from dagkit_operators.sql.connection import Connection, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlQuery, SqlRange
 from dagkit_operators.tables.storage import table_mismatched
 from dagkit_operators.values.record_types import maker_of

@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from dagkit import Context, InputOperator, OutputPort, State
 from dagkit_operators.looks import Looks
 from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted, quoted_name
+from dagkit_operators.sql.connection import Connection, quoted, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlRange, bounds_between, highest
 from dagkit_operators.tables.storage import table_mismatched
 
