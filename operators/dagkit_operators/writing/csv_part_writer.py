@@ -26,7 +26,8 @@ T = TypeVar("T", default=Any)
 _TEXTS: Mapping[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
     int: str,
-    float: repr,
+    # Not `repr`, which is another function in subclasses: numpy writes `np.float64(0.1)`.
+    float: float.__repr__,
     Decimal: str,
     UUID: str,
     dt.datetime: dt.datetime.isoformat,
