@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 
 from dagkit import Context, InputOperator, OutputPort, State, Until
 from dagkit_operators.payloads import FileInfo, Rejected
-from dagkit_operators.queues.consumer import Consumer, closed, opened
+from dagkit_operators.queues.consumer import Consumer, connect, disconnect
 from dagkit_operators.queues.queue_message import Delivery, QueueMessage, UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
 
@@ -80,16 +80,16 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         """The item of a message. Raise ValueError to reject the message."""
 
     def setup(self, context: Context) -> None:
-        self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
+        self._known = _digests_in(self.known)
         self._taken.clear()
         self._context = context
-        self._consumer = opened(
+        self._consumer = connect(
             self.url.get_secret_value(), self.queue, self.most_unacknowledged, self.transport_options
         )
 
     def teardown(self) -> None:
         if self._consumer is not None:
-            closed(self._consumer)
+            disconnect(self._consumer)
             self._forget_removed(UnnamedMessages(self.unnamed))
             self._consumer = None
 
@@ -118,16 +118,19 @@ class AbstractQueueInput(InputOperator, Generic[T]):
                 message, is_new = self._named(delivery, unnamed, look)
             if is_new:
                 self._send(message)
+            # The ledger does not record the first one before this look ends. If the look fails, the broker is to have
+            # the message.
             elif message.id in look.messages:
-                self._settle_later(message.id)  # the ledger does not record the first one before this look ends
+                self._settle_later(message.id)
             else:
                 self._settle(message.id)
         self.next_unnamed = unnamed.next_number
         if look.digests:
             self.known += "".join(look.digests)
             if len(self.known) > 2 * _DIGEST * self.remembered:
+                # Only at twice as many, so that not every look copies all of them.
                 self.known = self.known[-_DIGEST * self.remembered :]
-                self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
+                self._known = _digests_in(self.known)
 
     def _forget_removed(self, unnamed: UnnamedMessages) -> None:
         removed = self._connected.confirmed()
@@ -149,11 +152,11 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         """Give a message its ID. Return the message, and whether it is new."""
         digest = delivery.message.id
         earlier = unnamed.find(digest, self._connected.has) if delivery.is_redelivered else None
-        one = earlier or unnamed.add(digest)
-        self._connected.name(delivery, one)
+        named = earlier or unnamed.add(digest)
+        self._connected.name(delivery, named)
         if earlier is None:
-            look.messages.add(one.id)
-        return replace(delivery.message, id=one.id), earlier is None
+            look.messages.add(named.id)
+        return replace(delivery.message, id=named.id), earlier is None
 
     def _send(self, message: QueueMessage) -> None:
         try:
@@ -175,7 +178,8 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         consumer, quiet_seconds = self._connected, self.quiet_millis / 1000
         taken = consumer.take(self.most_unacknowledged)
         if not taken and self._context.until is not Until.STOPPED and not consumer.is_quiet(quiet_seconds):
-            self._context.in_background(partial(consumer.wait, quiet_seconds))  # a broker may be away for hours
+            # A broker may be away for hours. A wait within the look could not be ended by a stop or an interrupt.
+            self._context.in_background(partial(consumer.wait, quiet_seconds))
         return taken
 
     @property
@@ -205,6 +209,10 @@ class AbstractQueueInput(InputOperator, Generic[T]):
             raise ItemRejected(rejected) from error
         self.rejected.emit(rejected)
         self._settle_later(message.id)
+
+
+def _digests_in(known: str) -> set[str]:
+    return {known[at : at + _DIGEST] for at in range(0, len(known), _DIGEST)}
 
 
 class QueueInput(AbstractQueueInput[QueueMessage]):

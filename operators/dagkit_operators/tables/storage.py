@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Mapping
+from typing import TypeVar
 
 from pydantic import SecretStr
 
 from dagkit import Unavailable
 from dagkit.api.secrets import credentials_in
 from dagkit.errors import RunFailure
+
+S = TypeVar("S")
 
 
 def database_refused(
@@ -63,7 +66,7 @@ def hidden(settings: Mapping[str, str | SecretStr]) -> dict[str, str | SecretStr
     }
 
 
-def plain(settings: Mapping[str, str | SecretStr]) -> dict[str, str]:
+def plain(settings: Mapping[str, S | SecretStr]) -> dict[str, S | str]:
     """Settings with the values of secrets."""
     return {
         name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in settings.items()

@@ -55,7 +55,7 @@ def ingest(queue, **options):
 def disconnect():
     """Close the connections that a crashed run left, as the end of its process would."""
     for each in list(consumer._open.values()):
-        consumer.closed(each)
+        consumer.disconnect(each)
 
 
 def crash(application, probe, conf=()):
