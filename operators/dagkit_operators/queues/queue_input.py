@@ -11,10 +11,10 @@ from typing import Any, Generic
 from pydantic import Field, PositiveInt, PrivateAttr, SecretStr
 from typing_extensions import TypeVar
 
-from dagkit import Context, InputOperator, OutputPort, State, Until
+from dagkit import Context, InputOperator, OutputPort, State, Unavailable, Until
 from dagkit_operators.payloads import FileInfo, Rejected
 from dagkit_operators.queues.consumer import Consumer, connect, disconnect
-from dagkit_operators.queues.queue_message import Delivery, QueueMessage, UnnamedMessages
+from dagkit_operators.queues.queue_message import Delivery, QueueMessage, Unnamed, UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
 
 T = TypeVar("T", default=Any)
@@ -71,21 +71,20 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     _window: int = PrivateAttr(default=0)
     _taken: deque[tuple[int, str]] = PrivateAttr(default_factory=deque)
     """The messages to acknowledge, each with the window that takes it."""
-    _has_removed: bool = PrivateAttr(default=False)
+    _removed: list[Unnamed] = PrivateAttr(default_factory=list)
+    """The messages without an ID that the broker has removed, and that the last look removed from the state."""
+    _still_known: list[Unnamed] = PrivateAttr(default_factory=list)
+    """Those that the state has again, because that look was undone."""
     _consumer: Consumer | None = PrivateAttr(default=None)
     _context: Context | None = PrivateAttr(default=None)
 
     @abstractmethod
     def convert(self, message: QueueMessage) -> T:
-        """The item of a message. Raise ValueError to reject the message."""
+        """The item of a message. Raise ValueError to reject the message, and `Unavailable` to get it again later."""
 
     def setup(self, context: Context) -> None:
-        self._known = _digests_in(self.known)
-        self._taken.clear()
         self._context = context
-        self._consumer = connect(
-            self.url.get_secret_value(), self.queue, self.most_unacknowledged, self.transport_options
-        )
+        self._connect()
 
     def teardown(self) -> None:
         if self._consumer is not None:
@@ -96,7 +95,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     @property
     def has_unrecorded(self) -> bool:
         """Whether the broker has removed messages without an ID: the next launch must not take equal ones for them."""
-        return self._has_removed
+        return bool(self._removed)
 
     def begin_window(self, window_id: int) -> None:
         self._window = window_id
@@ -107,6 +106,24 @@ class AbstractQueueInput(InputOperator, Generic[T]):
 
     def emit_tuples(self) -> None:
         """Send the messages that have arrived."""
+        try:
+            self._look()
+        # The engine undoes the look. On a new connection its messages come again, as all that are not acknowledged.
+        except Unavailable:
+            undone = self._connected
+            disconnect(undone)
+            self._still_known = [*self._removed, *undone.confirmed()]
+            self._connect()
+            raise
+
+    def _connect(self) -> None:
+        self._known = _digests_in(self.known)
+        self._taken.clear()
+        self._consumer = connect(
+            self.url.get_secret_value(), self.queue, self.most_unacknowledged, self.transport_options
+        )
+
+    def _look(self) -> None:
         unnamed = UnnamedMessages(self.unnamed, self.next_unnamed)
         self._forget_removed(unnamed)
         look = _Look({}, set())
@@ -133,10 +150,10 @@ class AbstractQueueInput(InputOperator, Generic[T]):
                 self._known = _digests_in(self.known)
 
     def _forget_removed(self, unnamed: UnnamedMessages) -> None:
-        removed = self._connected.confirmed()
-        for message in removed:
+        self._removed = [*self._still_known, *self._connected.confirmed()]
+        self._still_known = []
+        for message in self._removed:
             unnamed.remove(message)
-        self._has_removed = bool(removed)
 
     def _is_new(self, name: str, look: _Look) -> bool:
         """Whether no message with this ID is known. From now on it is."""
