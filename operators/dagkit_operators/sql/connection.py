@@ -52,9 +52,10 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection, and roll back what is not committed."""
-        for each in (self._cursor, self._connection):
-            with suppress(Exception):  # a connection that is lost cannot be closed, and has nothing to lose
-                each.close()
+        # A connection that is lost cannot be closed, and has nothing to lose.
+        for resource in (self._cursor, self._connection):
+            with suppress(Exception):
+                resource.close()
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +78,8 @@ class Connection:
 
     def run(self, statement: str, parameter: str | None = None) -> list[tuple[Any, ...]]:
         """Execute a statement, and return its rows. Errors of the driver pass as they are."""
-        if parameter is None:  # a question mark is then part of the statement, such as one in a query of the author
+        # Without a parameter, a question mark is part of the statement, such as one in a text in a query of the author.
+        if parameter is None:
             self._cursor.execute(statement)
         else:
             self._cursor.execute(statement.replace("?", self.mark), [parameter])
@@ -113,7 +115,8 @@ class Connection:
         """Insert rows. Errors of the driver pass as they are: the caller finds the row that is refused."""
         schema, _, name = table.rpartition(".")
         into = {"db_schema_name": schema} if schema else {}
-        with self._connection.cursor() as cursor:  # that of DuckDB would insert the parameters of later statements, too
+        # A cursor of its own: that of DuckDB would insert the parameters of later statements, too.
+        with self._connection.cursor() as cursor:
             cursor.adbc_ingest(name, rows, mode=mode, temporary=temporary, **into)
 
     def load(self, table: str, rows: "pa.Table", key: Sequence[str], there: "pa.Schema") -> None:
@@ -148,7 +151,8 @@ class Connection:
 
     def schema_of(self, table: str) -> "pa.Schema | None":
         """The columns of a table; None if there is no such table."""
-        if not self.execute(self.finding, self.table_name(table)):  # asking for its columns would break the transaction
+        # To ask for the columns of a table that is missing would break the transaction.
+        if not self.execute(self.finding, self.table_name(table)):
             return None
         schema, _, name = table.rpartition(".")
         with self.failing():

@@ -66,9 +66,10 @@ class Sqlite(Connection):
         except self.errors as error:
             if "no transaction is active" not in str(error):
                 raise failure_of(error, self.name) from error
-            self.run("BEGIN")  # a trigger rolled back, and the driver began none again
+            # A trigger rolled back, and the driver did not begin a transaction after that.
+            self.run("BEGIN")
 
 
-def connected(url: str, password: str | None = None, home: str = "", *, creates: bool = True) -> Connection:
+def connect(url: str, password: str | None = None, home: str = "", *, creates: bool = True) -> Connection:
     """Connect to the database at a URL. A relative path of SQLite starts from `home`."""
     return Sqlite(url, home, creates=creates) if urlsplit(url).scheme == _SQLITE else Postgres(url, password)

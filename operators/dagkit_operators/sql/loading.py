@@ -67,9 +67,10 @@ class TableLoader:
     ) -> RowRefused:
         """The failure that names the first of some rows that is refused, found by inserting fewer and fewer of them.
 
-        A row may be refused because of an earlier one. Those of earlier pieces are inserted again if that is so. There
-        is no savepoint: the driver of PostgreSQL executes nothing after an error until the transaction is rolled back.
+        A row may be refused because of an earlier one, also of an earlier piece.
         """
+        # Each attempt begins again instead of going back to a savepoint: the driver of PostgreSQL executes nothing
+        # after an error until the transaction is rolled back.
         before = earlier if self._tried(iter((rows,))) is None else lambda: iter(())
         good, bad = 0, rows.num_rows
         while bad - good > 1:

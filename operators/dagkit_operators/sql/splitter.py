@@ -75,15 +75,15 @@ class SqlSplitter(SqlClient, InputOperator):
         """Send what the last look found. Without one, begin a look."""
         assert self._looks is not None, "an operator is set up before it runs"
         if not self._looks.are_on and self._looks.are_due():
-            self._looks.begin(partial(self._looks.ask, self.database, self._found))
-        for each in self._looks.take() or ():
-            self.ranges.emit(each)
-            self.next_key, self.next_number = each.end, each.number + 1
-            self.last_key = "" if each.steps is None else each.steps.bounds[-1]
+            self._looks.begin(partial(self._looks.ask, self.database, self._look))
+        for range_ in self._looks.take() or ():
+            self.ranges.emit(range_)
+            self.next_key, self.next_number = range_.end, range_.number + 1
+            self.last_key = "" if range_.steps is None else range_.steps.bounds[-1]
 
-    def _found(self) -> list[SqlRange]:
+    def _look(self) -> list[SqlRange]:
         """The ranges of the keys that are new. It runs on another thread."""
-        with self.connected() as connection:
+        with self.connect() as connection:
             self._check_keys(connection)
             if self.last_key or (not self.next_number and not self._begins_with_integers(connection)):
                 if not connection.literal:
@@ -102,6 +102,7 @@ class SqlSplitter(SqlClient, InputOperator):
 
     def _check_keys(self, connection: Connection) -> None:
         """Raise `table-mismatched` if there are rows that no range of keys contains."""
+        # In each look, since a key may become NULL later: its row would be left out without a report.
         for name in self._columns:
             if connection.execute(
                 f"SELECT 1 FROM ({self.statement}) AS rows_found WHERE {quoted_name(name)} IS NULL LIMIT 1"
@@ -134,7 +135,7 @@ class SqlSplitter(SqlClient, InputOperator):
             raise table_mismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
         step = max(self.range_size, -(-(highest + 1 - lowest) // _MOST_RANGES))
         ends = [*range(lowest + step, highest + 1, step), highest + 1]
-        # the first range begins where the last one ended: the ledger proves that no key is left out
+        # The first range begins where the last one ended: the ledger proves that no key is left out
         for number, (start, end) in enumerate(pairwise([self.next_key, *ends]), self.next_number):
             yield SqlRange(self.statement, name, start, end, number)
 

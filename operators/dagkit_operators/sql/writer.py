@@ -25,7 +25,7 @@ class WindowedTable:
 
     def prepare(self, writer: str) -> None:
         creates, schema = self._operator.creates_table, self._operator.schema_known
-        self._connection = connection = self._operator.connected(creates=creates)
+        self._connection = connection = self._operator.connect(creates=creates)
         self._enter(connection, writer)
         if schema is not None:
             loader = self._loader(connection)
@@ -55,10 +55,13 @@ class WindowedTable:
         """Enter the writer in the table of windows, unless it is there."""
         windows = quoted(self._operator.window_table)
         if connection.schema_of(self._operator.window_table) is None:
+            # An index of InnoDB has at most 3072 bytes, and a character up to four.
             connection.execute(f"CREATE TABLE {windows} (writer VARCHAR(700) PRIMARY KEY, window_id BIGINT NOT NULL)")
             connection.commit()
         if self._last_window(connection, writer) is not None:
             return
+        # What survives a rollback was committed by itself, by a driver or an engine without transactions. The rows of a
+        # window could then be there in part, or twice, so it is found before the first window.
         entering = f"INSERT INTO {windows} (writer, window_id) VALUES (?, 0)"
         connection.execute(entering, writer)
         connection.rollback()
@@ -83,12 +86,11 @@ class WindowedTable:
         return None
 
     def _claims(self, connection: Connection, window: StagedWindow) -> bool:
-        """Record the window. Return False if it was recorded before.
-
-        The row is locked until the transaction ends, so that an older driver waits, and then finds the window.
-        """
+        """Record the window. Return False if it was recorded before."""
         windows = self._operator.window_table
         update = f"UPDATE {quoted(windows)} SET window_id = "
+        # It changes nothing, and locks the row until the transaction ends: an older driver waits, and then finds the
+        # window.
         connection.execute(f"{update} window_id WHERE writer = ?", window.writer)
         last = self._last_window(connection, window.writer)
         if last is None:
