@@ -1,4 +1,4 @@
-"""Errors that say that a server does not answer now, by the clients of servers that authors use."""
+"""The errors of clients that authors use, if a server does not answer now."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

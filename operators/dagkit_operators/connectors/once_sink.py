@@ -72,6 +72,8 @@ class Delivering:
         with answered():
             if sink.last_window(window.writer) < window.window_id:
                 sink.write(Delivery(window.writer, window.window_id, window, sink.item_type, sink._sent))  # noqa: SLF001
+        # The sink has them, since each attempt has another system: a delivery of forty requests to a server that
+        # refuses one in five would otherwise begin again each time, and not end.
         sink._sent.clear()  # noqa: SLF001 - they are of this window
 
     def close(self) -> None:
