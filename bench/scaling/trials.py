@@ -162,7 +162,8 @@ def simulated(
         if given_up_after < inf and world.soonest_from(trial.now, left) >= given_up_after:
             break
     course = trial.course()
-    return Trial(*(getattr(course, each.name) for each in fields(course)), splits=tuple(trial.splits))
+    known = {each.name: getattr(course, each.name) for each in fields(course)}
+    return Trial(**known, splits=tuple(trial.splits))
 
 
 class _Trial(Simulation):
