@@ -531,7 +531,7 @@ class MessagesInput(Input):
 
     def killed(self) -> None:
         for each in list(consumer._open.values()):
-            consumer.closed(each)
+            consumer.disconnect(each)
 
 
 def text_of(message: Any) -> str:
