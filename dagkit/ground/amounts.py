@@ -34,6 +34,12 @@ def in_time(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def part_done(fraction: float) -> str:
+    """The part of unfinished work that is done: `67%`, at most `99%`."""
+    # a slot has read all of its input before it has processed the last items, and 99.6 % would be rounded up
+    return f"{min(round(fraction * 100), 99)}%"
+
+
 def counted(count: int, noun: str) -> str:
     """`1 stage`, `2,000 stages`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

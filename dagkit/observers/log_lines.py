@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units
+from dagkit.ground.amounts import counted, in_bytes, in_units, part_done
 from dagkit.observers.run_log import BACKUPS
 
 Fields = Mapping[str, Any]
@@ -103,7 +103,7 @@ def _reshaped(fields: Fields) -> str:
 
 def _working(fields: Fields) -> str:
     return "at work: " + "; ".join(
-        f"{each['operator']} {each['source']}" + ("" if each["fraction"] is None else f" {each['fraction']:.0%}")
+        f"{each['operator']} {each['source']}" + ("" if each["fraction"] is None else f" {part_done(each['fraction'])}")
         for each in fields["work"]
     )
 

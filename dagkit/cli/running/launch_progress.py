@@ -30,7 +30,7 @@ from dagkit.engine.record.run_events import (
 )
 from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units, what_was_written
+from dagkit.ground.amounts import counted, in_bytes, in_units, part_done, what_was_written
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
 from dagkit.observers.run_health import busiest, remarks
@@ -280,7 +280,7 @@ def _done(committed: Committed) -> str:
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
     """How far unfinished work has come: `; under way: Count a 40%`. Work without an end is left out."""
     found = [
-        f"{name} {printable(work.source):.60} {work.fraction:.0%}"
+        f"{name} {printable(work.source):.60} {part_done(work.fraction)}"
         for name, works in underway.items()
         for work in works
         if work.fraction is not None
