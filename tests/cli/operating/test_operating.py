@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -263,6 +264,8 @@ def test_the_only_application_need_not_be_named_and_of_several_and_of_none_one_i
     assert len(list(Path(".dagkit").iterdir())) == 2, "the earlier run is kept, and is no application"
     for command in ("status", "logs", "top --count 1", "ledger ls", "ledger show", "ledger verify"):
         assert dagkit(*command.split()).out == dagkit(*command.split(), ".dagkit/Words").out != ""
+    shutil.copytree(".dagkit/Words", ".dagkit/Words.restarting")
+    assert dagkit("status").code == 0, "what a killed restart left behind is no application"
     dagkit("new", "more")
     dagkit("launch", "more", "--once", "--reference")
     answer = dagkit("status")
