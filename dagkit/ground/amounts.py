@@ -1,7 +1,9 @@
 """Amounts and tables as text for people."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 BYTE: Final = "byte"
 """The unit of positions that are those of bytes."""
@@ -43,6 +45,12 @@ def part_done(fraction: float) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 stage`, `2,000 stages`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def some_of(values: Sequence[T], most: int, *, text: Callable[[T], str] = str, more: str = "more") -> list[str]:
+    """The texts of the first values, then `and 7 more` if there are more than `most`."""
+    rest = len(values) - most
+    return [*map(text, values[:most]), *([f"and {rest} {more}"] if rest > 0 else [])]
 
 
 def what_was_written(size: int, files: int) -> str:
