@@ -64,7 +64,7 @@ def _restarted(now: RunSnapshot) -> str:
 
 
 def _headline(seen: SeenRun) -> str:
-    """What runs where, and since when."""
+    """The process, its host, and when it was launched."""
     launch, driver = seen.launch, seen.launch.driver
     return (
         f"{launch.application}: {seen.step}; process {driver.pid} of {driver.user} on {driver.host}, {launch.master}, "
@@ -107,7 +107,7 @@ def _last_error(error: RunError) -> str:
 
 
 def _work(seen: SeenRun) -> Iterator[str]:
-    """What slots process, or did not finish."""
+    """The elements that slots process, or that the last window did not finish."""
     now = seen.snapshot
     if seen.runs:
         yield from (f"at work: {text}" for text in slots_at_work(now.windows.working, seen.at))

@@ -15,7 +15,7 @@ export function health({ status, isLost, overview }) {
   return sentences.length ? [section("Health", listed(sentences))] : [];
 }
 
-// The worst that is to say of a run.
+// The worst sentence about a run.
 export const worst = (status) => (status ? listed(judged(status).slice(0, 1)) : null);
 
 function judged(status, lost = null) {
@@ -75,7 +75,7 @@ function keepsUp(status) {
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
   if (total(whole) <= total(sums(read))) {
-    if (status.waits_for?.length) return []; // that is said
+    if (status.waits_for?.length) return []; // `troubles` has these sentences
     return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
   }
   const share = total(done) / total(whole);

@@ -10,7 +10,7 @@ export const operators = (main, run) => listing(main, "Operators", "operators", 
 
 export const meter = (share, name) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": name }), percent(share));
 
-// Rates while the run goes on, then sums.
+// Rates while the run lasts, then sums.
 const columns = (live) => [
   ["Operator", (each) => h("a", { class: live && each.busiest ? "strong" : null, href: `#/graph/${encodeURIComponent(each.name)}` }, each.name), "", "name"],
   ...(live ? [["Busy", (each) => meter(each.busy, "busy"), "number", "busy"]] : []),
