@@ -31,6 +31,7 @@ def items(*, there: Located, operator: str | None, output: Output) -> None:
     else:
         table = [_HEADER, *(row for window in windows for row in _rows(window, operator))]
         output.result(aligned(table) if len(table) > 1 else "no items were counted")
+    # The list comes first: it shows the operators between which items were lost.
     for breach in (breach for window in windows for breach in _breaches(window)):
         raise breach
 

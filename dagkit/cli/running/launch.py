@@ -116,10 +116,12 @@ def launch(
     if allow_control and console_port is None:
         raise click.UsageError("--allow-control needs --console")
     machine = _machine(master, cores, dict(settings), reference=reference)
+    # A warm driver has imported and started everything, so this process imports nothing that only a launch needs.
     if (code := _handed_over(machine, output)) is not None:
         raise Exit(code)
+    # Java starts on one core while Python imports and compiles on another.
     with machine.with_spark_starting() as machine:
-        from dagkit.api.running import Until  # noqa: PLC0415 - imported while Spark starts
+        from dagkit.api.running import Until  # noqa: PLC0415 - see above
         from dagkit.cli.running.launch_options import Wanted  # noqa: PLC0415 - as above
         from dagkit.cli.running.run_application import run  # noqa: PLC0415 - as above
 
