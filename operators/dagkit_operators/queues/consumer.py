@@ -41,7 +41,9 @@ class QueueRefused(RunFailure):
 class Consumer:
     """Receives the messages of one queue."""
 
-    def __init__(self, url: str, queue: str, most: int, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, url: str, queue: str, most: int, options: Mapping[str, Any], *, commits_acknowledge: bool
+    ) -> None:
         self._kombu = library("kombu", "queues")
         self._url, self._queue, self._most, self._options = url, queue, most, dict(options)
         self._received: deque[Delivery] = deque()
@@ -55,8 +57,11 @@ class Consumer:
         self._confirmed: deque[Unnamed] = deque()
         self._failure: QueueRefused | None = None
         self._stopped = threading.Event()
+        self._commits_acknowledge = commits_acknowledge
+        """Whether a commit acknowledges the messages that it took; if not, they may wait for other messages."""
+        self._watches_for_quiet = False
         self._quiet_since: float | None = None
-        """When the last message arrived, or the connection was made; None while there is no connection."""
+        """When the broker had no message to send for the first time since the last one; None if it may send one."""
         self._arrived = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"queue {queue}", daemon=True)
         self._thread.start()
@@ -90,12 +95,13 @@ class Consumer:
         return [self._confirmed.popleft() for _ in range(len(self._confirmed))]
 
     def is_quiet(self, seconds: float) -> bool:
-        """Whether no message has arrived for so long, during which the broker was there."""
+        """Whether the broker has had no message to send for so long."""
+        self._watches_for_quiet = True
         since = self._quiet_since
-        return since is not None and not self._received and time.monotonic() - since >= seconds
+        return since is not None and not (self._received or self._done) and time.monotonic() - since >= seconds
 
     def wait(self, quiet_seconds: float) -> None:
-        """Wait until a message has arrived, none has for so long, or the consumer is closed. For any thread."""
+        """Wait until a message has arrived, there is none for so long, or the consumer is closed. For any thread."""
         while not (self._received or self._failure or self._stopped.is_set() or self.is_quiet(quiet_seconds)):
             since = self._quiet_since
             left = quiet_seconds if since is None else since + quiet_seconds - time.monotonic()
@@ -160,7 +166,6 @@ class Consumer:
         queue.queue_declare(passive=True)
         consumer = self._kombu.Consumer(channel, [queue], on_message=self._receive, prefetch_count=self._most)
         consumer.consume()
-        self._quiet_since = time.monotonic()
         return consumer
 
     def _serve(self, connection: Any, consumer: Any) -> None:
@@ -172,6 +177,8 @@ class Consumer:
                 if time.monotonic() - beat > 1:
                     beat = time.monotonic()
                     connection.heartbeat_check()
+                if self._watches_for_quiet:
+                    self._watch_for_quiet(consumer)
             self._acknowledge_done(consumer)
         self._acknowledge_done(consumer)
         consumer.cancel()
@@ -179,12 +186,25 @@ class Consumer:
         for received in chain.from_iterable(self._delivered.values()):
             received.requeue()
 
+    def _watch_for_quiet(self, consumer: Any) -> None:
+        with self._delivered_lock:
+            unacknowledged = sum(map(len, self._delivered.values()))
+        if unacknowledged < self._most:
+            may_come = consumer.queues[0].queue_declare(passive=True).message_count > 0
+        else:
+            # The broker sends the next message after an acknowledgement of one of these.
+            may_come = self._commits_acknowledge
+        if may_come:
+            self._quiet_since = None
+        elif self._quiet_since is None:
+            self._quiet_since = time.monotonic()
+
     def _receive(self, received: Any) -> None:
         delivery = Delivery.of(received)
         with self._delivered_lock:
             self._delivered.setdefault(delivery.message.id if delivery.is_named else "", []).append(received)
+        self._quiet_since = None
         self._received.append(delivery)
-        self._quiet_since = time.monotonic()
         self._arrived.set()
 
     def _acknowledge_done(self, consumer: Any) -> None:
@@ -192,6 +212,7 @@ class Consumer:
         # An ID stays in `_done` until its acknowledgements are sent. If the connection is lost meanwhile, the message
         # comes again, and is acknowledged then.
         while self._done:
+            self._quiet_since = None  # the broker may send others for them
             with self._delivered_lock:
                 received, unnamed = self._delivered.pop(self._done[0], ()), self._unnamed.get(self._done[0])
             for message in received:
@@ -227,11 +248,11 @@ def _is_refusal(error: Exception) -> bool:
 _open: dict[tuple[str, str], Consumer] = {}
 
 
-def connect(url: str, queue: str, most: int, options: Mapping[str, Any]) -> Consumer:
+def connect(url: str, queue: str, most: int, options: Mapping[str, Any], *, commits_acknowledge: bool) -> Consumer:
     """Connect to a queue. A connection that a failed run of this process left is closed: its messages come again."""
     if (url, queue) in _open:
         disconnect(_open[url, queue])
-    consumer = Consumer(url, queue, most, options)
+    consumer = Consumer(url, queue, most, options, commits_acknowledge=commits_acknowledge)
     _open[url, queue] = consumer
     return consumer
 

@@ -58,7 +58,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     transport_options: Mapping[str, Any] = {}
     """Options of the transport, as kombu describes them."""
     quiet_millis: PositiveInt = 1000
-    """A launch with an end, such as one with `--once`, ends when no message has come for so long."""
+    """A launch with an end, such as one with `--once`, ends when the broker has had no message for so long."""
 
     known = State("")
     """The concatenated digests of the IDs of the last messages."""
@@ -120,7 +120,11 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         self._known = _digests_in(self.known)
         self._taken.clear()
         self._consumer = connect(
-            self.url.get_secret_value(), self.queue, self.most_unacknowledged, self.transport_options
+            self.url.get_secret_value(),
+            self.queue,
+            self.most_unacknowledged,
+            self.transport_options,
+            commits_acknowledge=not self.settled.is_connected,
         )
 
     def _look(self) -> None:
@@ -190,7 +194,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         return _POLL_MILLIS
 
     def _arrived(self) -> list[Delivery]:
-        """The messages to send; in a launch with an end, the input looks again until none has come for a while."""
+        """The messages to send; in a launch with an end, the input looks again until there are none for a while."""
         assert self._context is not None, "it is set up before it runs"
         consumer, quiet_seconds = self._connected, self.quiet_millis / 1000
         taken = consumer.take(self.most_unacknowledged)

@@ -193,9 +193,11 @@ def test_the_host_of_a_broker_is_named_unless_it_may_be_part_of_a_password(url, 
     assert consumer.at_host(url) == host
 
 
-def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(queue):
+@pytest.mark.parametrize("quiet_millis", [1, 300])
+def test_a_launch_with_an_end_takes_messages_until_there_are_none(queue, quiet_millis):
+    """However short the time without a message is: the broker is asked, and sends others after each commit."""
     send(MEMORY, queue, map(str, range(35)))
-    conf = {"dt.operator.Messages.prop.mostUnacknowledged": 10, "dt.operator.Messages.prop.quietMillis": 300}
+    conf = {"dt.operator.Messages.prop.mostUnacknowledged": 10, "dt.operator.Messages.prop.quietMillis": quiet_millis}
     run(copied(queue), conf)
     assert lines_in("output") == sorted(map(str, range(35)))
 
