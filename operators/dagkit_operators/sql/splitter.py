@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt, model_validator
 from dagkit import OutputPort, State
 from dagkit_operators.looks import LooksForInput
 from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted, quoted_name
+from dagkit_operators.sql.connection import Connection, quoted, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlRange, bounds_between, highest
 from dagkit_operators.tables.storage import table_mismatched
 
@@ -70,15 +70,15 @@ class SqlSplitter(SqlClient, LooksForInput):
         """Send what the last look found. Without one, begin a look."""
         looks = self.looks
         if not looks.are_on and looks.are_due():
-            looks.begin(partial(looks.ask, self.database, self._found))
-        for each in looks.take() or ():
-            self.ranges.emit(each)
-            self.next_key, self.next_number = each.end, each.number + 1
-            self.last_key = "" if each.steps is None else each.steps.bounds[-1]
+            looks.begin(partial(looks.ask, self.database, self._look))
+        for range_ in looks.take() or ():
+            self.ranges.emit(range_)
+            self.next_key, self.next_number = range_.end, range_.number + 1
+            self.last_key = "" if range_.steps is None else range_.steps.bounds[-1]
 
-    def _found(self) -> list[SqlRange]:
+    def _look(self) -> list[SqlRange]:
         """The ranges of the keys that are new. It runs on another thread."""
-        with self.connected() as connection:
+        with self.connect() as connection:
             self._check_keys(connection)
             if self.last_key or (not self.next_number and not self._begins_with_integers(connection)):
                 if not connection.literal:
@@ -97,6 +97,7 @@ class SqlSplitter(SqlClient, LooksForInput):
 
     def _check_keys(self, connection: Connection) -> None:
         """Raise `table-mismatched` if there are rows that no range of keys contains."""
+        # In each look, since a key may become NULL later: its row would be left out without a report.
         for name in self._columns:
             if connection.execute(
                 f"SELECT 1 FROM ({self.statement}) AS rows_found WHERE {quoted_name(name)} IS NULL LIMIT 1"
@@ -129,7 +130,7 @@ class SqlSplitter(SqlClient, LooksForInput):
             raise table_mismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
         step = max(self.range_size, -(-(highest + 1 - lowest) // _MOST_RANGES))
         ends = [*range(lowest + step, highest + 1, step), highest + 1]
-        # the first range begins where the last one ended: the ledger proves that no key is left out
+        # The first range begins where the last one ended: the ledger proves that no key is left out
         for number, (start, end) in enumerate(pairwise([self.next_key, *ends]), self.next_number):
             yield SqlRange(self.statement, name, start, end, number)
 
