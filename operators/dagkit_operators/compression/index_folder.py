@@ -52,10 +52,7 @@ class IndexFolder:
         self._folder = _in(application_path, FOLDER) if application_path else ""
 
     def place_of(self, path: str, length: int, filesystem: Any = None) -> str | None:
-        """Where the index of a file is kept; None if it gets none, or if the file is gone.
-
-        The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-        """
+        """Where the index of a file is kept; None if it gets none, or if the file is gone."""
         if not self._folder or length < self._shortest:
             return None
         content = hashlib.blake2b(b"%d " % length, digest_size=16)
@@ -70,7 +67,7 @@ class IndexFolder:
     def load(self, place: str) -> GzipIndex | None:
         """The index that is kept at a place; None if there is none."""
         try:
-            return _loaded(place)
+            return _load(place)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as fault:
@@ -98,7 +95,7 @@ class IndexFolder:
 
 
 @lru_cache(REMEMBERED)
-def _loaded(place: str) -> GzipIndex:
+def _load(place: str) -> GzipIndex:
     index = GzipIndex.from_bytes(_read(place))
     # Its time of change is its last use: those that were not used longest are deleted. On other filesystems, which set
     # no times, those that were written first are deleted.

@@ -212,7 +212,7 @@ class LineTexts:
         if chunk.base == 0 and self._skips_mark and chunk.data[: len(mark) + 1].tobytes() == mark:
             return  # the file has nothing else, so it has no line
         if not self._keeps and not self._encoding.is_text(chunk.data.tobytes()):
-            yield from self._checked(chunk)
+            yield from self._check_each(chunk)
         else:
             yield records_of(self._block, self._column(chunk))
 
@@ -241,7 +241,7 @@ class LineTexts:
         bare = bare if bare.is_ended else with_end(bare)
         return CopiedLines(binary_array(bare.data, bare.offsets), bare.delimiter, chunk)
 
-    def _checked(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
+    def _check_each(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
         """The lines of a chunk one by one, since some of them are no text."""
         values: list[str] = []
         starts: list[int] = []

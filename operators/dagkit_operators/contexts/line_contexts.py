@@ -73,7 +73,7 @@ class TextContext(ReaderContext[str], LineForm):
         if self._may_be_wide(encoding) and (start or self.skip_header_lines) and not is_url(block.path):
             check_wide_text(block.path, begin_of(stream))
         reading = self._chunks(stream, start, block.end, encoding)
-        if (yield from self._granted(reading, block, tracker, encoding)):
+        if (yield from self._claim_lines(reading, block, tracker, encoding)):
             tracker.try_claim(block.end)
 
     def batches_of(self, content: bytearray, block: Block) -> Iterator[Batch[Record[str]] | Rejected] | None:
@@ -103,12 +103,12 @@ class TextContext(ReaderContext[str], LineForm):
         at_line = self.splits != "anywhere"
         return self._all(stream, start, end, encoding, at_line=at_line) if start < end else iter(())
 
-    def _granted(
+    def _claim_lines(
         self, reading: Iterator[Chunk], block: Block, tracker: Tracker, encoding: Encoding
     ) -> Generator[Batch[Record[str]] | Rejected, None, bool]:
         """The lines that the tracker grants. Return whether it granted all of them."""
         texts = LineTexts(self, encoding, block)
-        reading = self._checked(reading, block) if self._may_be_wide(encoding) else reading
+        reading = self._check_beginning(reading, block) if self._may_be_wide(encoding) else reading
         try:
             for chunk in in_portions(reading):
                 granted = tracker.claim_many(self._claims(chunk, block))
@@ -125,7 +125,7 @@ class TextContext(ReaderContext[str], LineForm):
         """Whether text of wider units would be read as lines with NULs that are not expected."""
         return encoding.name == UTF_8 and "\0" not in self.delimiter
 
-    def _checked(self, reading: Iterator[Chunk], block: Block) -> Iterator[Chunk]:
+    def _check_beginning(self, reading: Iterator[Chunk], block: Block) -> Iterator[Chunk]:
         """The chunks, after checking the beginning of the file if it is among them."""
         for chunk in reading:
             if chunk.base == 0:
@@ -169,7 +169,7 @@ class ReadAheadLineReaderContext(TextContext):
                 if len(complete):
                     yield complete
 
-        if not (yield from self._granted(ended(), block, tracker, encoding)):
+        if not (yield from self._claim_lines(ended(), block, tracker, encoding)):
             return True
         if reached is None:
             reached = self._first_start(stream, start)

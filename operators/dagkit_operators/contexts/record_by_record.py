@@ -152,12 +152,12 @@ class RecordByRecordContext(ReaderContext[T]):
         while not is_over:
             began = time.perf_counter()
             starts: list[int] = []
-            records, is_over = self._claimed(block, tracker, min(pace.most or MOST_RECORDS, MOST_RECORDS), starts)
+            records, is_over = self._claim_next(block, tracker, min(pace.most or MOST_RECORDS, MOST_RECORDS), starts)
             if records:
                 yield records_of(block, Listed(records, starts.copy))
                 pace.took(len(records), time.perf_counter() - began)
 
-    def _claimed(self, block: Block, tracker: Tracker, most: int, starts: list[int]) -> tuple[list[T], bool]:
+    def _claim_next(self, block: Block, tracker: Tracker, most: int, starts: list[int]) -> tuple[list[T], bool]:
         """Up to `most` records that the tracker granted, and whether the reader is done. Their starts are added."""
         records: list[T] = []
         while len(records) < most:

@@ -160,7 +160,8 @@ class _Walk:
     def files(self) -> Iterator[Found]:
         folders = [self.root]
         while folders or self._linked:
-            folder = folders.pop() if folders else self._followed()
+            self._follows = self._follows or not folders
+            folder = (folders or self._linked).pop()
             if self._follows and self.skips.written and self._reads_output_in(folder):
                 self.skips.unreadable(folder, OWN_OUTPUT)
                 continue
@@ -172,11 +173,6 @@ class _Walk:
                 self.skips.leave_out(folder, error)
             else:
                 yield from found
-
-    def _followed(self) -> str:
-        """The next link to a folder."""
-        self._follows = True
-        return self._linked.pop()
 
     def _reads_output_in(self, folder: str) -> bool:
         """Whether output of the application in a folder behind a link would be read."""

@@ -38,7 +38,7 @@ def versioned_below(folder: str) -> Iterator[StoredObject]:
     store, prefix = _store_of(folder)
     try:
         for listed in obstore.list(store, prefix=prefix or None, chunk_size=_LISTED):
-            yield from map(_found, listed)
+            yield from map(_object_of, listed)
     except (obstore.exceptions.BaseError, OSError) as error:
         raise VersionsUnknown(str(error).splitlines()[0]) from error
 
@@ -51,7 +51,7 @@ def versioned_at(url: str) -> StoredObject | None:
     if not key:
         return None
     try:
-        return _found(obstore.head(store, key))
+        return _object_of(obstore.head(store, key))
     except (obstore.exceptions.NotFoundError, FileNotFoundError):
         return None
     except (obstore.exceptions.BaseError, OSError) as error:
@@ -74,7 +74,7 @@ def log_unknown(folder: str, why: str) -> None:
     )
 
 
-def _found(listed: Any) -> StoredObject:
+def _object_of(listed: Any) -> StoredObject:
     millis = int(listed["last_modified"].timestamp() * 1000)
     etag = listed["e_tag"] and '"{}"'.format(listed["e_tag"].strip('"'))  # Azure's listings lack the quotes
     return StoredObject(str(listed["path"]), int(listed["size"]), millis, str(listed["version"] or etag or ""))

@@ -235,7 +235,7 @@ class IncompleteFiles:
             if found.is_directory or not self._waits:
                 yield found
             elif self._waits_by_default:
-                is_old = not first < found.modified_millis < last  # as most files, for which no further call is made
+                is_old = not first < found.modified_millis < last  # as most files, which cost no further call
                 if (is_old and not self._pending) or not self._is_left(found, now_millis):
                     yield found
             elif not self._rules.setting_beside(found.path):
@@ -265,10 +265,8 @@ class IncompleteFiles:
         return None if complete else FileState(found.path, "pending", f"it {self._pending.get(found.path)}")
 
     def log(self, logged: str) -> str:
-        """Log how many files are pending, unless that was `logged` after the last scan. Return the message.
-
-        By default each new file is pending for a moment: it is logged only if it has changed since the last scan.
-        """
+        """Log how many files are pending, unless that was `logged` after the last scan. Return the message."""
+        # By default each new file is pending for a moment, which is no news. A file that changes between two scans is.
         reported = self._still_written() if self._waits_by_default else self._pending
         path = min(reported, default=None)
         message = f"pending files: {self.pending}; {shown(path)} {self._pending[path]}" if path is not None else ""

@@ -193,10 +193,11 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         place = absolute(element, self._home)
         self._left_out.clear()
         with reading_from(place, _THEN if is_url(place) else f"{OR_LEAVE}, {_THEN}"):
-            found, refused, incomplete = self._new(element, place, first=look == 0)
+            found, refused, incomplete = self._scan_pattern(element, place, first=look == 0)
         launched = None if self._context is None else self._context.launched
         holds_launch = incomplete.holds_launch(launched)
-        # A later scan without new files is not claimed but deferred, so that a run until idle can end.
+        # A later scan without new files is not claimed but deferred, so that a run until idle can end. The state has
+        # new files already, and a refused claim would lose them: the engine does not split work without a claim.
         if (found or refused or (look == 0 and not holds_launch)) and tracker.try_claim(look):
             for file in refused:
                 file.log()
@@ -222,7 +223,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         now = datetime.fromtimestamp(self._now_millis() / 1000, UTC)
         return max(timedelta(), incomplete.brought_forward(now + timedelta(milliseconds=self.interval_millis)) - now)
 
-    def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], IncompleteFiles]:
+    def _scan_pattern(
+        self, pattern: str, place: str, *, first: bool
+    ) -> tuple[list[FileInfo], list[Refused], IncompleteFiles]:
         """The files that were not known before, those to quarantine, and those that are incomplete."""
         known = self._identities()
         there = sorted(
@@ -242,7 +245,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         time.sleep(max((settles_in_millis(file, now_millis) for file in old), default=0) / 1000)
         incomplete = IncompleteFiles(rules, self.refused, self.unchanged.get(pattern))
         incomplete.begin_scan()
-        found = list(self._recognised(pattern, there, known, incomplete))
+        found = list(self._recognise_files(pattern, there, known, incomplete))
         if not self._left_out:
             incomplete.forget_gone(KEPT_OF_GONE, partial(would_match, place))
         self._logged = incomplete.log(self._logged)
@@ -253,7 +256,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             self.unchanged[pattern] = incomplete.unchanged
         return found, refused, incomplete
 
-    def _recognised(
+    def _recognise_files(
         self, pattern: str, there: Iterable[Found], known: Identities, incomplete: IncompleteFiles
     ) -> Iterator[FileInfo]:
         """Yield the files that were not known before and are complete. They are known from now on.
@@ -265,7 +268,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             recognised, info = Recognised(None, was_known=False), None
             with self.leaving_out(listed.path, _THEN):
                 recognised = known.identify(listed)
-                info = self._described(recognised, listed, incomplete)
+                info = self._describe_file(recognised, listed, incomplete)
             if recognised.identity is None:
                 continue
             if not recognised.was_known:
@@ -291,7 +294,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             dict.fromkeys([*(identity for identity in before if identity in remembered), *recorded])
         )
 
-    def _described(self, recognised: Recognised, listed: Found, incomplete: IncompleteFiles) -> FileInfo | None:
+    def _describe_file(self, recognised: Recognised, listed: Found, incomplete: IncompleteFiles) -> FileInfo | None:
         """The description of a file that was not known before; None if it was, or is left to a later scan."""
         identity = recognised.identity
         if identity is None or recognised.was_known:

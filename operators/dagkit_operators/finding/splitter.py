@@ -309,11 +309,11 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         if self.scanner.events and self._events is None and self._context.until is Until.STOPPED:
             places = [absolute(place) for place in self.scanner.files]
             self._events = FileEvents.of(places, abandoned, recursive=self.scanner.recursive)
-        scanned = self._scanned(abandoned.is_set)
+        scanned = self._scan_places(abandoned.is_set)
         abandoned.wait(settle_in_millis(scanned.new, self._now_millis()) / 1000)
         return scanned
 
-    def _scanned(self, is_abandoned: Callable[[], bool]) -> _Scanned:
+    def _scan_places(self, is_abandoned: Callable[[], bool]) -> _Scanned:
         """Scan, and forget deleted files once they are too many."""
         # A file may become complete, or readable, while the time of its folder stays.
         if self._incomplete.waiting or self._left_out:
@@ -321,7 +321,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         self._incomplete.begin_scan()
         self._contents_now.begin_scan()
         self._hashes.begin_scan()
-        new, there = self._new_files(is_abandoned)
+        new, there = self._find_new(is_abandoned)
         if not self._left_out:
             self._incomplete.forget_gone(KEPT_OF_GONE)
         self._logged = self._incomplete.log(self._logged)
@@ -333,7 +333,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             # leave out both where nothing has changed, so this one is repeated.
             self._memory = FolderMemory()
             self._before.seen.look_at_each()
-            new, there = self._new_files(is_abandoned)
+            new, there = self._find_new(is_abandoned)
             gone = self._before.seen.gone
             self._before.seen.forget_gone()
         return _Scanned(new, gone, forgot=forgets, changed=changed, refused=self._incomplete.take_refused())
@@ -343,7 +343,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         seen = self._before.seen.paths() if new else ()
         return [path for path in (unpacked(content).path for content in new) if path in seen]
 
-    def _new_files(self, is_abandoned: Callable[[], bool]) -> tuple[list[bytes], int]:
+    def _find_new(self, is_abandoned: Callable[[], bool]) -> tuple[list[bytes], int]:
         """The files that were not seen before, in order, and the number of all files."""
         seen, memory = self._before.seen, self._memory
         seen.begin_scan()
@@ -360,7 +360,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         new: list[bytes] = []
         for unseen in seen.unseen(there, once=len(self.scanner.files) == 1):
             if reads:
-                new += map(packed, takewhile(lambda _: not is_abandoned(), self._examined(unseen, now_millis)))
+                new += map(packed, takewhile(lambda _: not is_abandoned(), self._examine_new(unseen, now_millis)))
             else:
                 new += map(packed, self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen)
             if is_abandoned():
@@ -368,7 +368,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
 
-    def _examined(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
+    def _examine_new(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
         """Those of the new files that are complete, after reading them. Those that cannot be read are left out."""
         for found in new:
             ready: Iterable[Found] = [found]

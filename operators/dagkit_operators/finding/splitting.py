@@ -168,7 +168,8 @@ class SplitsFiles(Operator):
         return self.block_size or self.get_default_block_size(path)
 
     def _size_of(self, cut: Cut) -> int:
-        """The bytes of a block of a file: at least the content of one byte of the file, so that places differ."""
+        """The bytes of a block of a file or of its content."""
+        # A block of content has at least the content of one byte of the file, so that blocks differ in their `place`.
         size = self._size_for(cut.path)
         return size if cut.content_length is None else max(size, -(-cut.content_length // max(1, cut.length)))
 

@@ -58,41 +58,41 @@ class AvroReaderContext(TabularContext):
         """Whether the file ends within its header or within a data block. The content of data blocks is not read."""
         source = io.BufferedReader(StreamFile(stream), self.chunk_size)
         try:
-            _, marker = _headed(source, block.path)
+            _, marker = _read_header(source, block.path)
         except AvroBroken:
             return not source.peek(1)
-        if block.start > source.tell() and _found(source, marker, block.start, block.end) is None:
+        if block.start > source.tell() and _seek_block(source, marker, block.start, block.end) is None:
             return False
         ended = marker
         while ended == marker and source.peek(1):
-            _number(source)  # how many records
-            source.seek(_number(source), io.SEEK_CUR)
+            _read_number(source)  # how many records
+            source.seek(_read_number(source), io.SEEK_CUR)
             ended = source.read(MARKER)
         return ended != marker and marker.startswith(ended)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
         source = io.BufferedReader(StreamFile(stream), self.chunk_size)
         try:
-            reading, marker, names = self._opened(source, block.path)
+            reading, marker, names = self._open_blocks(source, block.path)
         except AvroBroken as fault:
             yield fault
             tracker.try_claim(block.end)
             return
         first = source.tell()
         start = tracker.current_restriction().start
-        place = first if start <= first else _found(source, marker, start, block.end)
+        place = first if start <= first else _seek_block(source, marker, start, block.end)
         while place is not None and source.peek(1):
             if not tracker.try_claim(place):
                 return
             try:
-                records = _decoded(reading, block.path, place)
+                records = _decode(reading, block.path, place)
             except AvroBroken as fault:
                 yield fault
-                reading = self._opened(source, block.path)[0]  # a reader ends with its first error
-                place = _found(source, marker, place + MARKER, block.end)
+                reading = self._open_blocks(source, block.path)[0]  # a reader ends with its first error
+                place = _seek_block(source, marker, place + MARKER, block.end)
                 continue
             if self.selects:
-                yield from self._selected(records, block, place)
+                yield from self._select(records, block, place)
                 ignored = self.ignored_columns(len(records), names)
                 if ignored is not None:
                     yield ignored
@@ -111,15 +111,17 @@ class AvroReaderContext(TabularContext):
         """Whether records have a type, or columns or rows are selected."""
         return bool(self.wanted) or self.where is not None
 
-    def _opened(self, source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterator[Any], bytes, Sequence[str]]:
+    def _open_blocks(
+        self, source: "io.BufferedReader[StreamFile]", path: str
+    ) -> tuple[Iterator[Any], bytes, Sequence[str]]:
         """A reader of data blocks, of the needed columns only, the file's marker, and the columns of the file."""
-        reading, marker = _headed(source, path)
+        reading, marker = _read_header(source, path)
         if not self.selects:
             return reading, marker, ()
-        projected, names = self._projected(source, reading, path)
+        projected, names = self._project(source, reading, path)
         return projected, marker, names
 
-    def _projected(
+    def _project(
         self, source: "io.BufferedReader[StreamFile]", reading: Any, path: str
     ) -> tuple[Iterator[Any], Sequence[str]]:
         """A reader of data blocks that decodes only the columns that are needed, and the columns of the file.
@@ -146,7 +148,7 @@ class AvroReaderContext(TabularContext):
         finally:
             source.seek(place)
 
-    def _selected(self, rows: list[Any], block: Block, place: int) -> Iterator[Made]:
+    def _select(self, rows: list[Any], block: Block, place: int) -> Iterator[Made]:
         """The records of rows that `where` keeps, with their type; each one that its type refuses as rejected."""
         passing = rows if self.where is None else self._passing(rows)
         yield from dropped(len(rows) - len(passing))
@@ -172,7 +174,7 @@ class AvroReaderContext(TabularContext):
         return [rows[index] for index in selected(self.where, numbered).column(NUMBER).to_pylist()]
 
 
-def _headed(source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterator[Any], bytes]:
+def _read_header(source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterator[Any], bytes]:
     """Return a reader of data blocks, positioned at the first one, and the file's marker.
 
     The reader decodes the data block at the source's current position.
@@ -196,7 +198,7 @@ def _headed(source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterato
     return reading, source.read(MARKER)
 
 
-def _found(source: "io.BufferedReader[StreamFile]", marker: bytes, start: int, stop: int) -> int | None:
+def _seek_block(source: "io.BufferedReader[StreamFile]", marker: bytes, start: int, stop: int) -> int | None:
     """Seek the first data block that starts at or after `start`, and return its position.
 
     Return None if no marker is found before `stop`.
@@ -217,7 +219,7 @@ def _found(source: "io.BufferedReader[StreamFile]", marker: bytes, start: int, s
     return None
 
 
-def _number(source: "io.BufferedReader[StreamFile]") -> int:
+def _read_number(source: "io.BufferedReader[StreamFile]") -> int:
     """Read a number as Avro writes it: seven bits in a byte, the lowest ones first, and the sign in the last bit."""
     number = shift = 0
     while got := source.read(1):
@@ -228,7 +230,7 @@ def _number(source: "io.BufferedReader[StreamFile]") -> int:
     return (number >> 1) ^ -(number & 1)
 
 
-def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
+def _decode(reading: Iterator[Any], path: str, place: int) -> list[Any]:
     """Decode the data block at the source's position. The source is positioned after the block then."""
     try:
         data = next(reading)

@@ -95,7 +95,7 @@ class JsonLinesContext(LineFormat):
         except RowRefused as fault:
             yield from self._one_by_one(block, part, schema, str(fault))
         else:
-            yield from self.made(block, batch, Places(part.starts, part))
+            yield from self.records_from(block, batch, Places(part.starts, part))
             if ignored is not None:
                 yield ignored
 
@@ -112,7 +112,7 @@ class JsonLinesContext(LineFormat):
                 continue
             try:
                 text = line.removeprefix(BOM_UTF8) if start == 0 else line
-                row = self._projected(json.loads(text))
+                row = self._project(json.loads(text))
                 record = row if maker.validated is None else maker.validated(row)
             except (ValueError, RecursionError) as fault:
                 yield Rejected(block.path, start, text_of_row(line), reason_of(fault))
@@ -128,7 +128,7 @@ class JsonLinesContext(LineFormat):
             if ignored is not None:
                 yield ignored
 
-    def _projected(self, row: Any) -> Any:
+    def _project(self, row: Any) -> Any:
         """The columns of a record."""
         if not isinstance(row, dict):
             raise ValueError("the line is not a JSON object")  # noqa: TRY004 - the line is refused

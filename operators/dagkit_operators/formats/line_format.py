@@ -90,12 +90,13 @@ class LineFormat(TabularContext):
         except RowRefused as fault:
             yield from self._one_by_one(block, part, schema, str(fault))
         else:
-            yield from self.made(block, batch, Places(part.starts, part))
+            yield from self.records_from(block, batch, Places(part.starts, part))
             if ignored is not None:
                 yield ignored
 
     def _one_by_one(self, block: Block, part: Part, schema: "pa.Schema", reason: str) -> Iterator[Made]:
-        """Find the rows that cannot be parsed by halving, since Arrow reports no positions."""
+        """Find the rows that cannot be parsed, by halving."""
+        # Arrow reports no positions of rows.
         if len(part) > 1:
             middle = len(part) // 2
             yield from self.parsed(block, part.sliced(0, middle), schema)

@@ -106,7 +106,7 @@ class ParquetContext(TabularContext):
                 batch = next(reading, None)
             if batch is None:
                 break
-            yield from self.made(block, self._typed(batch, block.path), Places(lambda: None, start=start))
+            yield from self.records_from(block, self._cast(batch, block.path), Places(lambda: None, start=start))
         ignored = self.ignored_columns(file.metadata.row_group(number).num_rows, file.schema_arrow.names)
         if ignored is not None:
             yield ignored
@@ -131,7 +131,7 @@ class ParquetContext(TabularContext):
                 raise ColumnsMismatched(path, f"its column {name!r} has the type {found}, and {kind} is wanted")
         return names
 
-    def _typed(self, batch: "pa.RecordBatch", path: str) -> "pa.RecordBatch":
+    def _cast(self, batch: "pa.RecordBatch", path: str) -> "pa.RecordBatch":
         """The rows with the declared types."""
         import pyarrow as pa  # noqa: PLC0415 - as above
 

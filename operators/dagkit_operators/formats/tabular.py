@@ -192,7 +192,7 @@ class TabularContext(ReaderContext[Any]):
         """How records are made of rows."""
         return maker_of(self.record_type)
 
-    def made(self, block: Block, batch: "pa.RecordBatch", places: Places) -> Iterator[Made]:
+    def records_from(self, block: Block, batch: "pa.RecordBatch", places: Places) -> Iterator[Made]:
         """The records of rows that were read, those that `where` keeps; each row that makes no record as rejected."""
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow as pa  # noqa: PLC0415
@@ -205,7 +205,7 @@ class TabularContext(ReaderContext[Any]):
             rows = batch.num_rows
             batch, order = _without_order(selected(self.where, numbered))
             yield from dropped(rows - batch.num_rows)
-        batch, order, refused = self._without_missing(self._shaped(batch), order)
+        batch, order, refused = self._without_missing(self._shape(batch), order)
         for reason, index, values in refused:
             yield self._rejected(block, places, index, values, reason)
         if not batch.num_rows:
@@ -214,9 +214,9 @@ class TabularContext(ReaderContext[Any]):
             yield self.records(block, Rows(batch, maker, lambda: _picked(places.starts(), order), places.start))
             return
         rows = batch.to_pylist()
-        yield from self._checked(block, maker, rows, order, places)
+        yield from self._check_each(block, maker, rows, order, places)
 
-    def _checked(
+    def _check_each(
         self, block: Block, maker: Maker, rows: Sequence[Any], order: Sequence[int] | None, places: Places
     ) -> Iterator[Made]:
         """Rows as records, checked one by one."""
@@ -231,7 +231,7 @@ class TabularContext(ReaderContext[Any]):
         if records:
             yield self.records(block, Listed(records, lambda: _picked(places.starts(), indices), places.start))
 
-    def _shaped(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    def _shape(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The columns of a record, in order. A column that the file lacks, and that may be None, is null."""
         import pyarrow as pa  # noqa: PLC0415 - as above
 

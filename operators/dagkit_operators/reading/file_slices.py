@@ -104,7 +104,7 @@ class FileSliceReader(BlockReader[FileSlice]):
                 yield records_of(block, Listed(slices))
 
     def _slices(self, stream: Seekable, block: Block, stride: int, tracker: Tracker) -> Iterator[list[FileSlice]]:
-        """Yield about `chunk_size` bytes at a time. Bytes are not converted by way of Arrow, which would copy them."""
+        """Yield about `chunk_size` bytes at a time."""
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         facts = block.facts or {}
@@ -121,6 +121,7 @@ class FileSliceReader(BlockReader[FileSlice]):
                 length = min(granted * stride, block.end - position)
                 slices.append(FileSlice(key, position, path=block.path, length=length))
                 position += length
+            # Not by way of Arrow and its columns, which would copy the bytes once more.
             for _ in range(0 if names else granted):
                 got = filled(stream, view[: min(stride, block.end - position)])
                 slices.append(FileSlice(key, position, bytes(view[:got])))

@@ -47,7 +47,7 @@ class OpenStream:
 
         The stream stays open if `is_done` returns True at the end: the block was read to its end.
         """
-        opened = self._taken(block)
+        opened = self._take(block)
         if opened is None:
             self.close()
             opens = ExitStack()
@@ -64,7 +64,7 @@ class OpenStream:
         if last is not None:
             last.opens.close()
 
-    def _taken(self, block: Block) -> OpenBlock | None:
+    def _take(self, block: Block) -> OpenBlock | None:
         last = self._last
         if last is None or not last.precedes(block):
             return None

@@ -227,10 +227,10 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
             return None
         if "receipt" not in facts or FOUND_AGAIN in facts or not _ends_file(block):
             return now
-        self._instead = self._described(block, now)
+        self._instead = self._describe_grown(block, now)
         return None if self._instead is None else now
 
-    def _described(self, block: Block, now: Found) -> Mapping[str, Any] | None:
+    def _describe_grown(self, block: Block, now: Found) -> Mapping[str, Any] | None:
         """The facts of a file as it is now, for its receipt; None if the file is being changed."""
         # Its hash and its status must be those of the same content: a change within a tick would keep the time.
         time.sleep(settles_in_millis(now, time.time_ns() // 1_000_000) / 1000)

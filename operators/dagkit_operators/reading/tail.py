@@ -86,7 +86,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
         """Divide the lines that existed when the file was found into parts; the last part is unbounded."""
         # Parts end with complete lines, so that all but the last can be read to their end without waiting.
-        *parts, last = OffsetRange(0, max(1, self._ended(element, 0, element.length))).split(self.part_size)
+        *parts, last = OffsetRange(0, max(1, self._last_end(element, 0, element.length))).split(self.part_size)
         yield from parts
         yield OffsetRange(last.start, restriction.stop)
 
@@ -94,14 +94,14 @@ class TailFiles(ReadFiles[T], Generic[T]):
         """Read the lines that are complete by now, and no more."""
         if restriction.is_bounded():
             return restriction
-        end = self._ended(element, restriction.start)
+        end = self._last_end(element, restriction.start)
         # Without a complete line nothing is read now, and a file that is gone is reported as lost by a later launch.
         return restriction.truncate(end) if end > restriction.start else None
 
-    def _ended(self, element: FileInfo, start: int, stop: int = OFFSET_INFINITY) -> int:
+    def _last_end(self, element: FileInfo, start: int, stop: int = OFFSET_INFINITY) -> int:
         """The end of the last complete line after `start`, which is the start of a line; `start` if there is none."""
         with ExitStack() as opens:
-            found = _found(element, opens)
+            found = _open_tailed(element, opens)
             if found is None or found[0].length < start:
                 return start
             there, stream = found
@@ -119,7 +119,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     @contextmanager
     def opened_content(self, element: FileInfo) -> Iterator[Seekable]:
         with ExitStack() as opens:
-            found = _found(element, opens)
+            found = _open_tailed(element, opens)
             if found is None:
                 raise FileChanged(f"{shown(element.path)} is gone, or another file has its name")
             yield found[1]
@@ -132,7 +132,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
             )
         stretch = tracker.current_restriction()
         with ExitStack() as opens:
-            found = _found(element, opens)
+            found = _open_tailed(element, opens)
             # A part with an end was made of complete lines, so that the file had those bytes.
             if found is None:
                 reason = "is gone, or was cut or rewritten, or another file has its name"
@@ -204,7 +204,7 @@ def _renamed_or_written_millis(there: Found) -> float:
     return there.modified_millis if status is None else max(status.st_mtime_ns, status.st_ctime_ns) / 1_000_000
 
 
-def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | None:
+def _open_tailed(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | None:
     """Open the file with the identity that was found, under whichever name it now has in its folder."""
     for path in _names(element):
         with reading_from(path):
