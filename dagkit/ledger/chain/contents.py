@@ -43,16 +43,18 @@ class Objects:
     def _reuse(self, key: str, content: bytes) -> None:
         """Renew the age of a content that a crash left: `gc` must keep it until the block that names it is appended."""
         if self._store.get(key) != content:
+            # `put` creates it again. Not `replace`, which need not be durable, as the block that names the content is.
+            self._store.delete([key])
+            raise KeyMissing(key)
+        if not isinstance(self._store, LocalStore):
             self._store.replace(key, content)
-        elif isinstance(self._store, LocalStore):  # replacing it could lose its durability
-            try:
-                os.utime(self._store.root / key)
-            except FileNotFoundError:
-                raise KeyMissing(key) from None
-            except OSError as error:
-                raise refused(str(self._store), error) from error
-        else:
-            self._store.replace(key, content)
+            return
+        try:
+            os.utime(self._store.root / key)
+        except FileNotFoundError:
+            raise KeyMissing(key) from None
+        except OSError as error:
+            raise refused(str(self._store), error) from error
 
     def has(self, shelf: Shelf, name: str) -> bool:
         return self._store.exists(self.key(shelf, name))
