@@ -250,9 +250,9 @@ def copy_chain(chain: Chain, store: Store, last: int) -> None:
     copy, objects = Log(store, chain.log.folder, chain.name), Objects(store, chain.log.folder, chain.name)
     for seq, line in chain.log.lines(0, last):
         record = unseal(line, chain.name, seq)
-        for shelf, name in contents_named(record.block.event):
-            if name not in (record.objects or {}):
-                objects.put(shelf, chain.objects.get(shelf, name, record))
+        for shelf, content in contents_named(record.block.event):
+            if content.physical_hash not in (record.objects or {}):
+                objects.put(shelf, chain.objects.get(shelf, content.physical_hash, record))
         copy.create(seq, line)
     # without the hint, a copy that loses its last block would pass for one that never had it
     copy.set_hint(copy.record(last).pointer, chain.dataset_id)

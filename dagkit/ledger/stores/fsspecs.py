@@ -23,16 +23,14 @@ class FsspecStore:
         return self._root
 
     def get(self, key: str) -> bytes:
-        try:
-            return bytes(self._fs.cat_file(self._path(key)))
-        except FileNotFoundError:
-            raise KeyMissing(key) from None
-        except OSError as error:
-            raise refused(self._root, error, action="read") from error
+        return self._read(key)
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
+        return self._read(key, start=start, end=end)
+
+    def _read(self, key: str, **bounds: int) -> bytes:
         try:
-            return bytes(self._fs.cat_file(self._path(key), start=start, end=end))
+            return bytes(self._fs.cat_file(self._path(key), **bounds))
         except FileNotFoundError:
             raise KeyMissing(key) from None
         except OSError as error:

@@ -50,7 +50,7 @@ class LocalStore:
 
     def create(self, key: str, content: bytes) -> None:
         folder = self._folder(key)
-        temporary = self._written(folder, content)
+        temporary = self._write_temporary(folder, content)
         try:
             # A link fails if the name exists; a rename would replace the file of another writer.
             os.link(temporary, f"{self._base}/{key}")
@@ -69,7 +69,7 @@ class LocalStore:
 
     def replace(self, key: str, content: bytes) -> None:
         folder = self._folder(key)
-        temporary = self._written(folder, content, synced=False)
+        temporary = self._write_temporary(folder, content, synced=False)
         try:
             os.replace(temporary, f"{self._base}/{key}")  # noqa: PTH105 - a path would cost more than the call
         except OSError as error:
@@ -171,7 +171,7 @@ class LocalStore:
                     os.close(descriptor)
         self._folders.add(folder)
 
-    def _written(self, folder: str, content: bytes, *, synced: bool = True) -> str:
+    def _write_temporary(self, folder: str, content: bytes, *, synced: bool = True) -> str:
         """Write a temporary file in the folder and sync it; remove it if that fails."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:

@@ -20,6 +20,8 @@ from pyarrow import fs as arrow_fs
 
 from dagkit.ledger import Ledger, SequenceTaken, StoreError
 from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.chain.contents import Objects
+from dagkit.ledger.format.hashing import hash_of
 from dagkit.ledger.stores import KeyMissing, KeyTaken, LocalStore, MemoryStore, open_store
 from dagkit.ledger.stores.bucket import BucketStore
 from tests.ledger.desk import Desk, code_of, fault_of, is_complete, remark
@@ -224,6 +226,22 @@ def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
     steps.clear()
     LocalStore(tmp_path, durable=False).create("f/third", b"x")
     assert steps == ["name"]
+
+
+def test_a_content_that_is_stored_again_because_it_was_damaged_survives_a_power_cut(tmp_path, monkeypatch):
+    objects = Objects(LocalStore(tmp_path), "f", "chain")
+    objects.put("data", b"content")
+    path = tmp_path / objects.key("data", hash_of(b"content"))
+    path.write_bytes(b"cont")
+    synced, sync = [], os.fsync
+
+    def seen(descriptor):
+        synced.append("folder" if is_folder(descriptor) else "content")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    objects.put("data", b"content")
+    assert (path.read_bytes(), synced[-2:]) == (b"content", ["content", "folder"])
 
 
 def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
