@@ -77,8 +77,10 @@ def arguments_of_class(kind: type) -> dict[TypeVar, Any]:
         if origin is not None:
             parameters = origin.__pydantic_generic_metadata__["parameters"]
             for parameter, argument in zip(parameters, metadata["args"], strict=True):
-                if not isinstance(argument, TypeVar):
-                    bindings.setdefault(parameter, substitute(argument, bindings))
+                # A variable of a subclass stands for what that class was given.
+                bound = substitute(argument, bindings)
+                if not isinstance(bound, TypeVar):
+                    bindings.setdefault(parameter, bound)
     return bindings
 
 

@@ -93,6 +93,10 @@ class KeepDogs(Keep[Dog]):
     """What the class says between brackets holds for its operators."""
 
 
+class KeepTame(Keep[Pet], Generic[Pet]):
+    """A generic operator from another one, with a variable of its own."""
+
+
 class Cats(Operator):
     input = InputPort(Cat)
 
@@ -105,6 +109,12 @@ _DOGS_OUT = ["stream 'keep' joins keep.output (Dog) to cats.input (Cat)"]
     ("a generic operator carries what flows in", "dogs", Keep(), _DOGS_OUT),
     ("or what its author wrote between brackets", "dogs", Keep[Dog](), _DOGS_OUT),
     ("or what its class did", "dogs", KeepDogs(), _DOGS_OUT),
+    (
+        "also by a variable of a subclass",
+        "dogs",
+        KeepTame[Animal](),
+        ["stream 'keep' joins keep.output (Animal) to cats.input (Cat)"],
+    ),
     ("which must fit", "dogs", Keep[Cat](), ["stream 'pets dogs' joins pets.dogs (Dog) to keep.input (Cat)"]),
     ("and may be wider", "dogs", Keep[Animal](), ["stream 'keep' joins keep.output (Animal) to cats.input (Cat)"]),
     ("a bound is kept to", "numbers", Tame(), ["stream 'pets numbers' joins pets.numbers (int) to keep.input (Pet)"]),
