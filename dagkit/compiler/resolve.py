@@ -117,17 +117,17 @@ class Resolver:
         """The graph with the localities and schemas of streams that configuration sets, copied once for all streams."""
         streams, nodes = list[Stream](), dict(graph.by_name)
         for stream in graph.streams:
-            found = self.keys.stream(stream.name)
-            self.diagnostics += found.diagnostics
-            if found.schema is not None:
-                _set_schema(nodes, stream, found.schema)
-            streams.append(stream if found.locality is None else _placed(stream, found.locality))
+            settings = self.keys.stream(stream.name)
+            self.diagnostics += settings.diagnostics
+            if settings.schema is not None:
+                _set_schema(nodes, stream, settings.schema)
+            streams.append(stream if settings.locality is None else _placed(stream, settings.locality))
         return replace(graph.with_nodes(nodes), streams=tuple(streams))
 
-    def _over(self, written: Settings, found: Attributes) -> dict[Any, Setting]:
+    def _over(self, written: Settings, configured: Attributes) -> dict[Any, Setting]:
         """The settings of code, overridden by those of configuration."""
-        self.diagnostics += found.diagnostics
-        return {**written, **found.values}
+        self.diagnostics += configured.diagnostics
+        return {**written, **configured.values}
 
 
 def _by_port(settings: Mapping[str, Settings]) -> dict[str, Settings]:

@@ -52,12 +52,11 @@ class _Builder:
 
     def stream(self, drawn: DrawnStream) -> Stream:
         ends = [(end, self._end(end, where, f"stream {drawn.name!r}")) for end, where in drawn.ends]
-        sources = [end for given, end in ends if isinstance(given, Outlet) and end is not None]
-        sinks = tuple(end for given, end in ends if isinstance(given, Inlet) and end is not None)
+        sources = tuple(end for drawn_end, end in ends if isinstance(drawn_end, Outlet) and end is not None)
+        sinks = tuple(end for drawn_end, end in ends if isinstance(drawn_end, Inlet) and end is not None)
         origin = Origin(Source.CODE, drawn.where)
-        first = sources[0] if sources else None
         lost = any(end is None for _, end in ends)
-        return Stream(drawn.name, first, sinks, drawn.where, drawn.locality, origin, tuple(sources[1:]), lost)
+        return Stream(drawn.name, sources, sinks, drawn.where, drawn.locality, origin, lost)
 
     def _end(self, end: Inlet[Any] | Outlet[Any] | MissingPort, where: Where, what: str) -> End | None:
         name = self._name_of(end.operator, where, f"{what} is connected to {end!r}, whose operator")

@@ -28,7 +28,7 @@ from dagkit.conf.values.property_types import (
     meant_property,
     plain,
 )
-from dagkit.errors import Diagnostic
+from dagkit.errors import Diagnostic, clipped
 from dagkit.ground.names_of_apex import NEEDLESS_PROPERTIES
 
 ComponentT = TypeVar("ComponentT", bound=Component)
@@ -278,7 +278,7 @@ class _Setter:
     def refuse(self, entry: ParsedEntry, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
         """Report a value that does not fit."""
         hidden = MASK if entry.origin.shown is None and entry in self.secrets else entry.origin.shown
-        shown = _brief(entry.value) if hidden is None else hidden
+        shown = clipped(entry.value, 60) if hidden is None else hidden
         why = without_secret(why, entry.value, hidden)
         self.diagnostics.append(
             Diagnostic(
@@ -299,8 +299,3 @@ def _blamed(cls: type[BaseModel], branch: _Branch, invalid: ValidationError) -> 
             if found is not None and error["loc"][:1] == (found.argument,):
                 return next(child.entries())
     return next(branch.entries())
-
-
-def _brief(raw: Any) -> str:
-    shown = repr(raw)
-    return shown if len(shown) <= 60 else f"{shown[:57]}…"
