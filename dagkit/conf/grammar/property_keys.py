@@ -31,7 +31,7 @@ LONGEST_KEY = 4096
 """The greatest number of characters in a key."""
 
 MOST_STEPS = 100
-"""The greatest number of steps from a component to a value within it."""
+"""The greatest number of steps from a component to a value within it. Setting the value recurses for each step."""
 
 LONGEST_INDEX = 9
 """The greatest number of digits in a list index."""
