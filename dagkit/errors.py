@@ -491,6 +491,7 @@ def reason_of(error: BaseException) -> str:
 
 def near(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most similar; None if none is similar."""
+    # Reversed: of names that differ in case only, the first one is suggested.
     by_folded = {candidate.casefold(): candidate for candidate in reversed(list(dict.fromkeys(known)))}
     found = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None

@@ -137,6 +137,7 @@ def standing_in(missing: Sequence[Missing]) -> Iterator[None]:
     places = {(port.owner, port.name): _Place(port.name, set()) for port in missing}
     for port in missing:
         places[port.owner, port.name].lines.add(port.where)
+    # On the class, since Python calls descriptors there only.
     for (owner, name), place in places.items():
         setattr(owner, name, place)
     try:

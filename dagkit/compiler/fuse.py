@@ -115,6 +115,7 @@ def _cut(wire: Wire, kind: CutKind, reason: str, *, exchange: bool = False) -> C
 def _chains(graph: Graph, wires: tuple[Wire, ...], cuts: tuple[Cut, ...]) -> list[tuple[str, ...]]:
     """The operators along wires without a cut. Every operator is in exactly one chain."""
     are_cut = {(str(cut.source), str(cut.sink)) for cut in cuts}
+    # One follower each: a fan-out is cut.
     follower = {w.source.node: w.sink.node for w in wires if (str(w.source), str(w.sink)) not in are_cut}
     followed = set(follower.values())
     chains: list[tuple[str, ...]] = []

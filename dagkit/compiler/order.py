@@ -54,6 +54,7 @@ def order(fused: Fused) -> Plan:
 
 def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
     partitioning = fused.partitioned[node.name]
+    # An operator that is its own PARTITIONER would be written twice, with all its properties.
     attributes = {
         a: s for a, s in node.attributes.items() if a is not OperatorContext.PARTITIONER or s.value is not node.operator
     }

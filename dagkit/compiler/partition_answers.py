@@ -124,6 +124,7 @@ def _not_shared_out(owners: Sequence[PartitionKeys | None]) -> str | None:
         common = mask & other_mask
         if {key & common for key in some} & {key & common for key in others}:
             return "two partitions own the same key, and its items would be doubled"
+    # Exact: a sum of floats may miss 1.
     if sum(Fraction(len(keys), 1 << mask.bit_count()) for mask, keys in reached) < 1:
         return "some keys have no owner, and their items would be lost"
     return None

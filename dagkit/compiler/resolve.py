@@ -51,6 +51,7 @@ class Resolver:
 
     def resolve(self, graph: Graph, *, allow_unknown: bool) -> Graph:
         """The graph with every value that configuration sets. Each key that matches nothing becomes a diagnostic."""
+        # Attributes of the application come first: its codecs convert the properties of operators.
         attributes = self._over(graph.attributes, self.keys.application_attributes())
         if DagContext.STRING_CODECS in attributes and isinstance(attributes[DagContext.STRING_CODECS].value, Mapping):
             self.keys.codecs = attributes[DagContext.STRING_CODECS].value
@@ -157,6 +158,7 @@ def infer(graph: Graph) -> Graph:
     nodes = dict(graph.by_name)
     for name in _upstream_first(graph):
         node = nodes[name]
+        # `bind` keeps earlier bindings, so what the author wrote, as in `Filter[Line]`, holds against what flows in.
         bindings = arguments_of_class(type(node.operator))
         fed = dict(graph.connected_inputs(name))
         received = {}

@@ -18,6 +18,7 @@ def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Gr
     streams = tuple(builder.stream(drawn) for drawn in dag.streams)
     for assignment in dag.assignments:
         builder.assign(assignment)
+    # Last: nodes take the attributes that `assign` collects.
     nodes = tuple(builder.node(placement) for placement in dag.placements)
     graph = Graph(application, nodes, streams, builder.application_attributes, where)
     return graph, [*dag.faults, *builder.faults]

@@ -99,6 +99,7 @@ class Overlay(Mapping[str, Any]):
 
 
 _NOTHING = Layer((), {})
+# Not None: a large mapping that is new would count as unchanged beside none.
 _FIRST: Final = object()
 """The version before an overlay that is no change of another mapping: no mapping has it."""
 

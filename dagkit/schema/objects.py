@@ -40,6 +40,8 @@ def _twin_of(kind: type) -> type | None:
 @functools.lru_cache(maxsize=1024)
 def whole_by_fields(kind: type) -> tuple[str, ...]:
     """The fields of a dataclass, if calling it with them makes an equal object; empty for any other class."""
+    # What a class does itself when it is made, set or read, an exchange would do a second time: `Loud("HI!")` would
+    # arrive as `Loud("HI!!")`.
     makers = [cls for cls in kind.__mro__[:-1] if cls.__module__ not in ("typing", "abc")]
     if not makers or not all("__dataclass_fields__" in vars(cls) for cls in makers) or hasattr(kind, "__post_init__"):
         return ()

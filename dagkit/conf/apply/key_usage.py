@@ -96,6 +96,7 @@ class KeyUsage:
 
     def contest(self, entries: Sequence[ParsedEntry]) -> None:
         """Note which of these keys, the strongest last, decides each value."""
+        # A key for several operators may decide for one and lose for another: then it is in `won` and in `beaten`.
         deciding = {_target(entry): entry for entry in entries}
         for entry in entries:
             winner = deciding[_target(entry)]
@@ -149,6 +150,7 @@ class KeyUsage:
         address = entry.address
         faulty = next((p for p in (address.application, address.name, address.port) if p is not None and p.fault), None)
         section = address.application
+        # The section comes first: whatever is wrong in it, a key of another application is not reported.
         if section is not None and not section.fit(self.application) and not faulty:
             if not self._is_for_another(entry, section.text):
                 known = did_you_mean(section.text, [self.application], f"it is called {self.application!r}")

@@ -77,6 +77,7 @@ class Settings:
         for entry in entries:
             section = entry.address.application
             fit = Fit.ANYONE if section is None else section.fit(self.application)
+            # Only its exact name makes a section the application's own: `*` and patterns are for several.
             if fit:
                 self._file(replace(entry, of_application=fit is Fit.EXACT))
             else:
@@ -141,6 +142,7 @@ class Settings:
 
     @property
     def _conversion(self) -> Conversion:
+        # Not in __init__: the names of codecs are looked up in `home`, which `configure_application` sets.
         if self._configured_codecs is None:
             found = self.application_attributes().values.get(DagContext.STRING_CODECS)
             self._configured_codecs = found.value if found is not None else {}

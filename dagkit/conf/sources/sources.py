@@ -87,6 +87,7 @@ def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
             group += entries
             faults += unread
         groups.append(group)
+    # Sorted, since the order of an environment means nothing: of two spellings of a key the same one always wins.
     variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
     groups.append([ParsedEntry.of(*pair, ENVIRONMENT, Source.ENVIRONMENT) for pair in variables])
     groups.append([ParsedEntry.of(*pair, COMMAND_LINE, Source.COMMAND_LINE) for pair in sources.definitions])
@@ -164,9 +165,11 @@ def _weighed(groups: Sequence[_Group]) -> tuple[list[ParsedEntry], list[Diagnost
                 faults.append(_held_back(entry, final.origin.where))
             else:
                 (required if entry.value is None else valued).append(entry)
+        # Only now: within one place, a final key that is set twice is a duplicate, and not held back.
         for entry in group:
             if entry.final:
                 finals.setdefault(entry.folded, []).append(entry)
+    # Few launches have a key without a value; the others do not pay for this index.
     known: dict[tuple[str, ...], list[ParsedEntry]] = {}
     for entry in valued if required else ():
         known.setdefault(entry.folded, []).append(entry)
@@ -174,6 +177,7 @@ def _weighed(groups: Sequence[_Group]) -> tuple[list[ParsedEntry], list[Diagnost
         alike = known.setdefault(entry.folded, [])
         if not any(entry.sets_the_same_as(other) for other in alike):
             faults.append(_missing(entry))
+            # Two files may leave one key to the launch, which is to be reported once.
             alike.append(entry)
     return valued, faults
 
@@ -209,6 +213,7 @@ def _resolved(valued: Sequence[ParsedEntry], environment: Mapping[str, str]) -> 
     """Every entry with its references resolved. If several sources set a key, only the winner is resolved."""
     winners = {entry.identity: entry for entry in valued}
     values: dict[str, Any] = {}
+    # A reference may spell the key as any of its sources does; it gets the value that wins.
     for entry in valued:
         values[entry.key] = values[canonical(entry.key)] = winners[entry.identity].value
     references = References(values, environment)
@@ -222,6 +227,7 @@ def _resolved(valued: Sequence[ParsedEntry], environment: Mapping[str, str]) -> 
             except Unresolved as unresolved:
                 faults.append(unresolved.diagnostic(entry.key, entry.origin.where))
         else:
+            # Without resolving: the variable of a weaker source may not be set here. The keys it names are in use.
             references.used |= names_referred(value)
         entries.append(with_value(entry, value, tainted=tainted))
     config = Config(entries)

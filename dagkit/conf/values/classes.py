@@ -108,6 +108,7 @@ def _find(name: str, home: str | None, *, imports: bool) -> Any:
     try:
         value = _by_path(name, home, imports=imports)
     except ForeignCode as foreign:
+        # The package of a Java class may begin like an installed module, such as `io`.
         try:
             return _by_simple_name(name, simple, home)
         except ClassNotFound:

@@ -159,6 +159,7 @@ def _of_kind(cls: type, recipe: Recipe, raw: Any, conversion: Converting) -> Any
         refuse_code(conversion)
         return make(conversion, recipe, cls)
     except (ClassNotFound, CodeRefused):
+        # The text may be a value that pydantic reads, and no name of a class.
         if isinstance(raw, str) and accepts(cls, raw):
             return raw
         raise
@@ -188,6 +189,7 @@ def class_of_kind(conversion: Converting, name: str, kind: type, wants: str | No
     cls = find_class(name, conversion.home, is_called=False, imports=not conversion.data_only)
     if not _is_of_kind(cls, kind):
         raise Unfit(f"it must be {wants or f'a kind of {kind.__name__}'}, and {cls.__name__} is not one")
+    # A subclass of the kind is harmless to call. `object` and protocols fit any class, so its origin decides.
     if kind is object or kind not in cls.__mro__:
         find_class(name, conversion.home, imports=not conversion.data_only)
     return cls
