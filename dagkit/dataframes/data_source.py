@@ -17,24 +17,23 @@ from pyspark.sql.types import StructType
 
 from dagkit.dataframes.found_stream import FoundStream
 from dagkit.dataframes.source_options import batch_options, stream_options
-from dagkit.dataframes.written_files import WrittenFiles, schema_of
+from dagkit.dataframes.written_files import LINES, WrittenFiles, schema_of
 from dagkit.errors import RunFailure
 
 P = ParamSpec("P")
 R = TypeVar("R")
 FORMAT = "dagkit"
-STREAMED = "value STRING"
-"""The columns of a stream for which the query declares no schema: lines of text."""
 
 
 def _briefly(method: Callable[P, R]) -> Callable[P, R]:
-    """Let a failure begin here: Spark prints its traceback, and what is to be done stands below that."""
+    """Raise the failures of a method without their traceback."""
 
     @wraps(method)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(*args, **kwargs)
         except RunFailure as failure:
+            # Spark prints the traceback first, and the user reads what to do below it.
             raise failure.with_traceback(None) from None
 
     return called
@@ -50,7 +49,7 @@ class DagkitSource(DataSource):
     @_briefly
     def schema(self) -> StructType | str:
         """The columns of an application's files; those of a stream are declared by the query, else `value`."""
-        return STREAMED if "ledger" in self.options else schema_of(batch_options(self.options))
+        return LINES if "ledger" in self.options else schema_of(batch_options(self.options))
 
     @_briefly
     def reader(self, schema: StructType) -> DataSourceReader:

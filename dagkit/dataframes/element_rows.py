@@ -42,25 +42,26 @@ def rows_of(
     columns = to_arrow_schema(schema)
     reader = live(configured, {})
     assert isinstance(reader, SplittableOperator), "the options name a splittable operator"
-    made: deque[pa.RecordBatch] = deque()
+    batches: deque[pa.RecordBatch] = deque()
     outlet = main_outlet(reader)
     assert outlet is not None, "a reader yields items"
+    element: Any = None
 
     def take(batch: Batch[Any]) -> None:
-        made.append(_arrow(batch, columns, str(at[0])))
+        batches.append(_arrow(batch, columns, str(element)))
 
-    at: list[Any] = [None]
     bind_output(reader, outlet.port.name, [Receiver(lambda item: take(Batch.of([item])), take)])
     life = Life(reader)
     try:
         life.set_up(Context(application="dagkit", operator="Reader"))
         life.begin(1)
-        for at[0] in elements:
-            for _ in _work(reader, at[0]):
-                while made:
-                    yield made.popleft()
+        for element in elements:
+            for _ in _work(reader, element):
+                while batches:
+                    yield batches.popleft()
+        # An operator may send items at the end of its window.
         life.end(1, last=True)
-        yield from made
+        yield from batches
     finally:
         life.abandon(1)
 
@@ -91,7 +92,7 @@ def _arrow(batch: Batch[Any], schema: "pa.Schema", place: str) -> "pa.RecordBatc
         else:
             arrays = _fields(_values(batch), schema)
         return pa.RecordBatch.from_arrays(
-            [_cast(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
+            [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
         )
     except (pa.ArrowException, AttributeError, KeyError, TypeError, UnicodeError) as error:
         raise row_unfit(place, error) from error
@@ -101,8 +102,7 @@ def _values(batch: Batch[Any]) -> Column:
     """The values of the items, which are the items themselves if these have no field `value`."""
     if _VALUE in batch.columns:
         return batch.column(_VALUE)
-    items = batch.items()
-    return Listed([getattr(item, _VALUE, item) for item in items])
+    return Listed([getattr(item, _VALUE, item) for item in batch.items()])
 
 
 def _fields(values: Column, schema: "pa.Schema") -> "list[pa.Array]":
@@ -126,7 +126,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump()
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
-
-
-def _cast(array: "pa.Array", kind: "pa.DataType") -> "pa.Array":
-    return array if array.type == kind else array.cast(kind)

@@ -103,6 +103,7 @@ def _first_line(source: Any, start: int) -> int:
     """Where the first line starts at `start` or after it: a line belongs to the stretch that holds its first byte."""
     if not start:
         return 0
+    # The byte before may end a line, and then the first line starts exactly at `start`.
     at = start - 1
     source.seek(at)
     while chunk := source.read(CHUNK_BYTES):

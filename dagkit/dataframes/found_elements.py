@@ -59,8 +59,7 @@ class FoundElements:
     @property
     def count(self) -> int:
         """How many elements were found, by this process or an earlier one."""
-        standing = self._chain.standing
-        last = standing.offset
+        last = self._chain.standing.offset
         return 0 if last is None else last + 1
 
     def look(self, *, for_everything: bool = False) -> None:
@@ -96,16 +95,15 @@ class FoundElements:
                     yield emitted.item
 
     def forget_before(self, offset: int) -> None:
-        """Drop the discoveries before an offset from memory; the ledger keeps them.
-
-        Commit the windows all of whose elements lie before it: Spark asks for more before it commits what it has read.
-        """
+        """Drop the discoveries before an offset from memory, and commit the windows that lie before it as a whole."""
         while self._recent and self._recent[0][0] + len(self._recent[0][1].emitted) <= offset:
             self._recent.popleft()
+        # Only these: Spark asks for more before it commits what it has read.
         for window in [window for window, end in self._ends.items() if end <= offset]:
             del self._ends[window]
             self._input.commit(window)
-        self._input.figures(self._window)  # they are of no use here; this drops them
+        # The figures are of no use here. Asking for them drops them.
+        self._input.figures(self._window)
         self._window += 1
 
     def close(self) -> None:
@@ -116,41 +114,20 @@ class FoundElements:
         if self._recent and self._recent[0][0] <= start:
             yield from list(self._recent)
             return
-        for record in self._chain.records(self._block_of(start)):
+        first = self._chain.seek_offset(start)
+        for record in () if first is None else self._chain.records(first.seq):
             event = record.block.event
             if isinstance(event, AddData) and event.new_data is not None:
                 yield event.new_data.first, self._journal.discovery(_INPUT, record)
 
-    def _block_of(self, offset: int) -> int:
-        """The number of the first block whose elements reach an offset."""
-        head = self._chain.head
-        low, high = 0, head.seq
-        while low < high:
-            middle = (low + high) // 2
-            if self._reached(middle) < offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def _reached(self, seq: int) -> int:
-        """The offset of the last element up to a block; -1 before the first."""
-        while seq >= 0:
-            event = self._chain.read(seq).block.event
-            if isinstance(event, AddData):
-                return -1 if event.last_offset is None else event.last_offset
-            seq -= 1
-        return -1
-
 
 def _application(options: StreamOptions) -> Any:
-    input_class = _found(options.input, "input", InputOperator)
-    reader_class = _found(options.reader, "reader", SplittableOperator)
+    input_class = _class_named(options.input, "input", InputOperator)
+    reader_class = _class_named(options.reader, "reader", SplittableOperator)
 
     def found_elements(dag: Dag, conf: Config) -> None:  # noqa: ARG001 - the form of populate_dag
-        found = dag.add_operator(_INPUT, input_class())
+        outlet = main_outlet(dag.add_operator(_INPUT, input_class()))
         reader = dag.add_operator(_READER, reader_class())
-        outlet = main_outlet(found)
         if outlet is None:
             raise options_invalid(f"{options.input} has no main output", "mark one of its outputs with main=True")
         dag.add_stream("elements", outlet, getattr(reader, work_port(reader)))
@@ -158,11 +135,11 @@ def _application(options: StreamOptions) -> Any:
     return found_elements
 
 
-def _found(name: str, option: str, base: type) -> Any:
+def _class_named(name: str, option: str, base: type) -> Any:
     try:
-        found = find_class(name)
+        named = find_class(name)
     except ClassNotFound as error:
         raise options_invalid(f"the option {option}: {error}", error.help) from error
-    if not issubclass(found, base):
+    if not issubclass(named, base):
         raise options_invalid(f"the option {option}: {name} is no {base.__name__}", f"name a {base.__name__}")
-    return found
+    return named

@@ -72,7 +72,7 @@ class FoundStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {OFFSET: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return self.options.default_limit
+        return self.options.limit
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Find everything that is there; what is found later is left to a later query."""

@@ -1,7 +1,7 @@
 """The options of the format "dagkit", checked before any work."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles
 
@@ -43,12 +43,8 @@ class StreamOptions:
     """The class of the splittable operator that reads what was found."""
     properties: tuple[tuple[str, str], ...] = ()
     """Properties of both, as keys of the configuration with their values."""
-    limit: ReadLimit | None = None
-    """How much one micro-batch reads at most; None: everything that was found."""
-
-    @property
-    def default_limit(self) -> ReadLimit:
-        return self.limit or ReadAllAvailable()
+    limit: ReadLimit = field(default_factory=ReadAllAvailable)
+    """How much one micro-batch reads at most."""
 
 
 def batch_options(given: Mapping[str, str]) -> BatchOptions:
@@ -82,7 +78,7 @@ def stream_options(given: Mapping[str, str]) -> StreamOptions:
         given.get("input", _INPUT),
         given.get("reader", _READER),
         tuple(sorted(properties.items())),
-        _limit(limits[0], given[limits[0]]) if limits else None,
+        _limit(limits[0], given[limits[0]]) if limits else ReadAllAvailable(),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dagkit.dataframes.file_contents import is_divisible, is_parquet, rows_of_lines, rows_of_parquet
+from dagkit.dataframes.file_contents import is_divisible, is_parquet, parquet_file, rows_of_lines, rows_of_parquet
 from dagkit.dataframes.source_options import BatchOptions, options_invalid
 from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.staging import by_file
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LINES = "value STRING"
+"""The columns of text: one line in each row."""
 PARTITION_BYTES = 64 << 20
 
 
@@ -66,8 +67,6 @@ def schema_of(options: BatchOptions) -> StructType | str:
     if not files or not is_parquet(files[0].path):
         return LINES
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - for Parquet files only
-
-    from dagkit.dataframes.file_contents import parquet_file  # noqa: PLC0415 - as above
 
     schema: StructType = from_arrow_schema(parquet_file(files[0].path).schema_arrow)
     return schema

@@ -85,7 +85,7 @@ class Ledger:
 
     def _folders(self) -> list[str]:
         """The names of chains that have a folder or a noted head; entries that are not encoded names are ignored."""
-        return sorted({*_named(self.store.folders(f"{_FOLDER}/chains")), *_remembered(self.store)})
+        return sorted({*_named(self.store.folders(f"{_FOLDER}/chains")), *_noted(self.store)})
 
     def _log(self, name: str) -> Log:
         return Log(self.store, folder_of(name), name)
@@ -93,12 +93,14 @@ class Ledger:
     def chain(self, name: str) -> Chain:
         """The chain of this name; it is opened once and cached."""
         if name not in self._chains:
-            self._chains[name] = Chain.open(self.store, folder_of(name), name, **self._given)
+            chain = self._unopened(name)
+            chain.reopen()
+            self._chains[name] = chain
         return self._chains[name]
 
     def root(self, name: str) -> Chain:
         """The chain of an input operator; created, with its schema, if it does not exist."""
-        chain = self._opened_or_created(name, DatasetKind.ROOT)
+        chain = self._open_or_create(name, DatasetKind.ROOT)
         self._declare(chain, SetDataSchema(schema=WORK_SCHEMA))
         return chain
 
@@ -106,16 +108,18 @@ class Ledger:
         self, name: str, inputs: Sequence[str], transform: Transform, schema: DataSchema = PARTS_SCHEMA
     ) -> Chain:
         """The chain of the application, which reads the named chains; a changed declaration is appended again."""
-        chain = self._opened_or_created(name, DatasetKind.DERIVATIVE)
-        given = tuple(TransformInput(dataset_ref=self.chain(i).dataset_id, alias=i) for i in inputs)
-        self._declare(chain, SetTransform(inputs=given, transform=transform))
+        chain = self._open_or_create(name, DatasetKind.DERIVATIVE)
+        declared = tuple(TransformInput(dataset_ref=self.chain(i).dataset_id, alias=i) for i in inputs)
+        self._declare(chain, SetTransform(inputs=declared, transform=transform))
         self._declare(chain, SetDataSchema(schema=schema))
         return chain
 
     def create_chain(self, name: str, kind: DatasetKind) -> Chain:
         """Create a chain that holds only its Seed."""
-        self._chains[name] = Chain.create(self.store, folder_of(name), name, kind, new_dataset_id(), **self._given)
-        return self._chains[name]
+        chain = self._unopened(name)
+        chain.create(kind, new_dataset_id())
+        self._chains[name] = chain
+        return chain
 
     def adopt(self, name: str) -> Chain:
         """An empty chain of this name, for an import to fill; raise `BlockRefused` if the chain exists."""
@@ -128,11 +132,15 @@ class Ledger:
         for name in names:
             self._unfilled(name)
         other = Ledger(MemoryStore(), self._clock)
-        other._chains.update(self._chains)  # imported chains may read chains of this ledger
+        # Imported chains may read chains of this ledger.
+        other._chains.update(self._chains)
         return other
 
+    def _unopened(self, name: str) -> Chain:
+        return Chain(self.store, folder_of(name), name, clock=self._clock, chains=self._input)
+
     def _unfilled(self, name: str) -> Chain:
-        chain = Chain(self.store, folder_of(name), name, **self._given)
+        chain = self._unopened(name)
         if not chain.log.is_unborn():
             problem = "the chain exists already, or its head is noted"
             raise BlockRefused(Fault("chain-exists", problem, "import into an empty folder", name))
@@ -158,10 +166,6 @@ class Ledger:
         """Drop the cached chains: each is opened again at its next use."""
         self._chains.clear()
 
-    @property
-    def _given(self) -> dict[str, Any]:
-        return {"clock": self._clock, "chains": self._input}
-
     def _input(self, dataset_id: str) -> InputChain | None:
         """The chain of an id, as it stands now; search the open chains, then the aliases in transforms."""
         known = self.by_id(dataset_id)
@@ -173,12 +177,13 @@ class Ledger:
         if name is None:
             return None
         try:
-            chain = self.chain(name)  # opened, not searched by its hint: the hint may be missing
+            # Opened, and not only asked for its hint, which may be missing.
+            chain = self.chain(name)
         except ChainNotFound:
             return None
         return chain.as_input if chain.dataset_id == dataset_id else None
 
-    def _opened_or_created(self, name: str, kind: DatasetKind) -> Chain:
+    def _open_or_create(self, name: str, kind: DatasetKind) -> Chain:
         try:
             chain = self.chain(name)
         except ChainNotFound:
@@ -214,7 +219,7 @@ def folder_of(name: str) -> str:
     return f"{_FOLDER}/chains/{_encoded(name)}"
 
 
-def _remembered(store: Store) -> list[str]:
+def _noted(store: Store) -> list[str]:
     """The names of the chains whose heads are noted."""
     return _named(store.names(HEADS))
 
@@ -265,7 +270,7 @@ def _marker(store: Store) -> bytes:
     try:
         return store.get(_MARKER)
     except KeyMissing:
-        known = ", ".join(sorted(_remembered(store)))
+        known = ", ".join(sorted(_noted(store)))
     if not known:
         raise ChainNotFound(
             Fault(
@@ -274,7 +279,8 @@ def _marker(store: Store) -> bytes:
                 "give the application's folder: .dagkit/NAME, unless the application was launched with another",
             )
         )
-    if store.exists(_MARKER):  # another driver has just created the ledger: it writes the marker before the heads
+    # Another driver may have created the ledger meanwhile: it writes the marker before the heads.
+    if store.exists(_MARKER):
         return _marker(store)
     raise ChainBroken(
         Fault(

@@ -116,6 +116,13 @@ def test_a_worker_without_credentials_says_so(refusing):
     assert "give executors its credentials, as by --spark spark.executorEnv.NAME=VALUE" in storage.help
 
 
+def test_a_worker_whose_folder_was_deleted_answers(tmp_path, monkeypatch):
+    (tmp_path / "began").mkdir()
+    monkeypatch.chdir(tmp_path / "began")
+    (tmp_path / "began").rmdir()
+    assert json.loads(Visit(str(tmp_path), "nowhere", "driver").facts())["free_bytes"] > 0
+
+
 # ---- on the driver
 
 

@@ -39,7 +39,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "ground.names_of_apex.NamedElsewhere": "an ImportError of the author's code, as Python's own, with what to write",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
     "runs.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
-    "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
+    "scaling.policy.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
     # dagkit catches these where it raises them, and reports failures with codes
     "api.tagged.Unwritable": "item-unwritable, state-unwritable",
     "runs.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`; replay-refused",
@@ -86,7 +86,7 @@ def test_every_code_is_raised_and_every_class_has_a_code_of_its_own():
     kinds = [kind for kind in exceptions() if issubclass(kind, RunFailure) and kind not in BASES]
     owned = Counter(kind.code for kind in kinds if "code" in vars(kind))
     assert owned.keys() | set(_codes_of_functions()) == set(RUN_CODES)
-    assert [code for code, classes in owned.items() if classes > 1] == ["input-unreadable"]
+    assert [code for code, classes in owned.items() if classes > 1] == []
 
 
 def _codes_of_functions():

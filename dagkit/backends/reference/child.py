@@ -38,7 +38,7 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
     An exception of `run` that is no failure of dagkit is a defect, and no record is to blame: raise it as RuntimeError.
     """
     began = time.monotonic()
-    while isinstance(answer := _forked_run(run, window_id), _Importing):
+    while isinstance(answer := _run_forked(run, window_id), _Importing):
         if time.monotonic() - began > _LONGEST_IMPORT_SECONDS:
             _LASTING.update(answer.modules)
         time.sleep(_PAUSE_SECONDS)
@@ -61,13 +61,13 @@ _LASTING: set[str] = set()
 """Modules whose import takes longer, such as one that launches an application while it is imported."""
 
 
-def _forked_run(run: Callable[[], Answer], window_id: int) -> Answer | _Importing:
+def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importing:
     """Return the answer that `run` gives in a forked process; _Importing if that process could not run it."""
     with tempfile.TemporaryFile() as last_words:
         driver = os.getpid()
         with _FORKING:
             reading, writing = os.pipe()
-            child = _forked()
+            child = _fork()
             if child == 0:
                 os.close(reading)
                 _end_with(driver)
@@ -78,23 +78,23 @@ def _forked_run(run: Callable[[], Answer], window_id: int) -> Answer | _Importin
         _, status = os.waitpid(child, 0)
         if os.waitstatus_to_exitcode(status) != 0:
             last_words.seek(0)
-            raise WorkerDied(_ended(window_id, status, last_words.read().decode(errors="replace")))
+            raise WorkerDied(_end_in_words(window_id, status, last_words.read().decode(errors="replace")))
     answer: Answer | _Importing | Exception = pickle.loads(sent)  # noqa: S301 - our own child wrote it
     if isinstance(answer, Exception):
         raise answer
     return answer
 
 
-def _forked() -> int:
-    """Fork, and return 0 in the child, else its process ID.
-
-    Garbage of the driver stays in the child: the end of a client of Kafka would wait for threads that are not there.
-    """
+def _fork() -> int:
+    """Fork, and return 0 in the child, else its process ID."""
+    # Python may collect in the child before `freeze`. So collection is off at the fork.
     collects = gc.isenabled()
-    gc.disable()  # Python itself may collect in the child before it puts the garbage aside
+    gc.disable()
     try:
         child = os.fork()
         if child == 0:
+            # Garbage of the driver stays in the child: the end of a client of Kafka would wait for its threads, which
+            # only the driver has.
             gc.freeze()
         return child
     finally:
@@ -103,13 +103,12 @@ def _forked() -> int:
 
 
 def _end_with(driver: int) -> None:
-    """Let the system kill this process when the thread of the driver that forked it ends, which waits for it.
-
-    Only Linux does: elsewhere, a child of a driver that was killed completes its window, which nothing commits.
-    """
+    """Let the system kill this process when the thread of the driver that forked it ends, which waits for it."""
+    # Only Linux does. Elsewhere, a child of a driver that was killed completes its window, which nothing commits.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != driver:  # it ended before
+        # The driver may have ended before the call.
+        if os.getppid() != driver:
             os._exit(1)
 
 
@@ -117,12 +116,14 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
     """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
     status = 1
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):  # of a whole group of processes: the driver decides when to stop
+        # A terminal sends these to the whole group of processes, and the driver decides when to stop. SIG_IGN would not
+        # do: processes that operators start would inherit it.
+        for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, only_here(_ignore))
         _lose_connections()
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
-            sent = _sent(run)
+            sent = _pickled_answer(run)
             with os.fdopen(writing, "wb") as pipe:
                 pipe.write(sent)
         status = 0
@@ -134,26 +135,25 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Handle a signal by nothing. SIG_IGN would be inherited by processes that operators fork."""
+    """Handle a signal by doing nothing."""
 
 
 def _lose_connections() -> None:
-    """Put a socket that is closed at its other end in the place of each one of the driver.
-
-    Clients of storages keep connections for later requests. This process has them too, and its requests would mix with
-    those of the driver; now its clients find them lost and open others. The descriptors stay taken: the number of one
-    that is closed could be given to a new connection, and clients would close it.
-    """
+    """Put a socket that is closed at its other end in the place of each one of the driver."""
+    # Clients of storages keep connections for later requests. This process has them too, and its requests would mix
+    # with those of the driver. Now its clients find them lost and open others. Closed descriptors would not do: the
+    # system could give their numbers to new connections, which the clients would then close.
     dead, other = socket.socketpair()
     other.close()
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names of descriptors, one of which is that of this listing
         with suppress(OSError):  # that one
             if stat.S_ISSOCK(os.fstat(int(name)).st_mode) and int(name) != dead.fileno():
                 os.dup2(dead.fileno(), int(name))
-    dead.detach()  # keep it open
+    # Without `detach`, the end of the socket object would close the descriptor.
+    dead.detach()
 
 
-def _sent(run: Callable[[], Answer]) -> bytes:
+def _pickled_answer(run: Callable[[], Answer]) -> bytes:
     """The answer or the failure, pickled."""
     try:
         answer: Answer | _Importing | DagkitError
@@ -164,7 +164,8 @@ def _sent(run: Callable[[], Answer]) -> bytes:
             answer = error
         return pickle.dumps(answer)
     except MemoryError:
-        raise  # a record may need too much: this process ends
+        # A record may need too much memory. The process ends, so that the record is found as one that ends its worker.
+        raise
     except Exception:  # noqa: BLE001 - the driver raises it
         return pickle.dumps(RuntimeError(f"a window failed in a child process:\n{traceback.format_exc()}"))
 
@@ -176,7 +177,7 @@ def _imported_by_others() -> frozenset[str]:
     return frozenset(name for name, owner in owners.items() if owner not in (None, threading.get_ident()))
 
 
-def _ended(window_id: int, status: int, last_words: str) -> str:
+def _end_in_words(window_id: int, status: int, last_words: str) -> str:
     """How a child ended, with what it wrote at its end."""
     code = os.waitstatus_to_exitcode(status)
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"

@@ -76,7 +76,6 @@ class ReferenceBackend:
         assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
         self.fused = fused
         self.program = program_of(compilation)
-        self.order = [operator.name for operator in compilation.plan.operators]
 
     def cores(self) -> Cores:
         """Return one core: there is one thread."""
@@ -86,12 +85,13 @@ class ReferenceBackend:
         """Run one window in the thread of the caller, or in a child process if it may end its process."""
         board = None if self._board is None else self._board()
         window = _Window(self.fused, self.program, task, board, self._closed)
-        if not task.attempt.isolated:
-            answer = window.run(self.order)
-            if self.watch is not None:
-                window.show(self.watch)
-            return answer
-        return run_in_child(lambda: window.run(self.order), task.window_id)
+        order = [operator.name for operator in self.compilation.plan.operators]
+        if task.attempt.isolated:
+            return run_in_child(lambda: window.run(order), task.window_id)
+        answer = window.run(order)
+        if self.watch is not None:
+            window.show(self.watch)
+        return answer
 
     def running(self) -> list[SlotStanding]:
         """Return nothing: partitions report no progress."""
@@ -137,16 +137,17 @@ class _Window:
         self.trace = Trace.into(attempt.traces, "window")
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
         for name in workers:
-            self.live[name] = [self._started(name, index) for index in range(len(self.program.operators[name]))]
+            self.live[name] = [self._start(name, index) for index in range(len(self.program.operators[name]))]
         try:
             for name in workers:
                 for index, partition in enumerate(self.live[name]):
                     with ended_without_progress(attempt.timeout_millis, partition.progress):
-                        self._guarded(name, index, partition)
+                        self._run_guarded(name, index, partition)
             if self.trace is not None:
                 self.trace.end(failed=False)
             return Answer(tuple(self._reports()), tuple(self.delayed))
-        finally:  # close the files of a failed attempt; the report closed all others
+        finally:
+            # The report closed the files of a successful attempt.
             for partition in (each for partitions in self.live.values() for each in partitions):
                 if partition.staging is not None:
                     partition.staging.abandon()
@@ -157,7 +158,7 @@ class _Window:
             sent = [each.item for partition in self.live.get(name, ()) for each in partition.sent[port]]
             watch(self.task.window_id, name, port, sent)
 
-    def _started(self, name: str, index: int) -> OnePartition:
+    def _start(self, name: str, index: int) -> OnePartition:
         kept, program, attempt = self._state(name, index).get(name, {}), self.program, self.task.attempt
         configured = program.operators[name][index]
         led = [port for port in output_ports(type(configured)) if (name, port) in self.led]
@@ -180,7 +181,7 @@ class _Window:
         state = self.task.state
         return state.get(self._place(name, index), {})
 
-    def _guarded(self, name: str, index: int, partition: OnePartition) -> None:
+    def _run_guarded(self, name: str, index: int, partition: OnePartition) -> None:
         """Run one partition. A failure of its code, or of a unifier before it, names its operator."""
         partition.outcome.began = datetime.now(UTC)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
@@ -193,7 +194,7 @@ class _Window:
             partition.abandon(self.task.window_id)
             raise
         except SystemExit as error:
-            # An operator's code exits: on this thread, the launch would end as if it had succeeded.
+            # An operator's code exits. On this thread, the launch would end as if it had succeeded.
             partition.abandon(self.task.window_id)
             spot = spot_of(partition.origin.element, partition.origin.offset)
             raise failure_of(error, name, self.task.window_id, index, spot=spot, instance=partition.operator) from error
@@ -217,7 +218,8 @@ class _Window:
         context = replace(self._context_of(node, index), finalizer=partition.finalizer)
         partition.begin(context, self.task.committed, begins=(window_id - 1) % count == 0)
         self._take(node, index, partition)
-        if not isinstance(operator, DelayOperator):  # delays drop control tuples
+        # After all items of the window: behind an exchange, a control tuple has no place among them. Delays drop them.
+        if not isinstance(operator, DelayOperator):
             partition.take_controls(self._controls_for(node.name, index))
         with code_of(node.name):
             if self.task.last:
@@ -235,7 +237,7 @@ class _Window:
             self._slide(node.name, port, index, partition)
 
     def _take(self, node: Node, index: int, partition: OnePartition) -> None:
-        """Deliver the items of each input. Work comes last, so that all other items of the window are known to it."""
+        """Deliver the items of each input. Work comes last, so the operator knows all other items of the window."""
         operator = partition.operator
         elements = elements_of(self.program, node.name, operator)
         for port in node.input_ports:
@@ -307,8 +309,7 @@ class _Window:
             senders = [partition.sent[wire.source.port] for partition in self.live[wire.source.node]]
             for sender, sent in enumerate(senders):
                 arrived += self._routed(wire, wire.routing, index, sent, sender)
-        targets = self.program.targets
-        target = targets.get(number)
+        target = self.program.targets.get(number)
         if target is None or target.unifier is None or not arrived:
             return arrived
         return self._unified(target.unifier, arrived, node, index)
@@ -316,12 +317,7 @@ class _Window:
     def _context_of(self, node: Node, index: int) -> Context:
         task, name = self.task, node.name
         return self.program.context_of(
-            name,
-            index,
-            task.window_id,
-            task.launch,
-            seen=task.seen.get(name),
-            began=task.began,
+            name, index, task.window_id, task.launch, seen=task.seen.get(name), began=task.began
         )
 
     def _routed(self, wire: Wire, routing: Routing, index: int, sent: list[Placed], sender: int) -> list[Placed]:
@@ -381,8 +377,8 @@ class _Window:
     def _figures(self, name: str, partition: OnePartition) -> Figures:
         stage, reading, outcome = self.program.stage_of[name], partition.reading, partition.outcome
         taken = {port: count for port, count in outcome.taken.items() if (name, port) in self.program.fed}
-        begun = {(name, port) for port in outcome.emitted} & {*stage.links, *stage.targets}
-        sent = {port: count for port, count in outcome.emitted.items() if (name, port) in begun}
+        connected = {*stage.links, *stage.targets}
+        sent = {port: count for port, count in outcome.emitted.items() if (name, port) in connected}
         if reading is not None:
             taken[work_port(reading.operator)] = reading.done.begun
         read, underway = (0, ()) if reading is None else (reading.done.positions, tuple(reading.done.underway))

@@ -236,7 +236,8 @@ class OnePartition:
         try:
             hand_on(together)
         except Exception as error:
-            if isinstance(error, RunFailure) and not error.caused_by_author:  # dagkit failed, whatever the record is
+            # dagkit failed, whatever the record is: no other part would show which one.
+            if isinstance(error, RunFailure) and not error.caused_by_author:
                 note(error, self.name)
                 raise
             failing = failing_among(len(together), lambda part: hand_on(together[part]), error)

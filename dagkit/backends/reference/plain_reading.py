@@ -105,6 +105,7 @@ class PlainReading:
         self.done.left += left
         self.done.left += [each for each in mine if (each.into, each.source) in attempt.without]
         mine = [each for each in mine if (each.into, each.source) not in attempt.without]
+        # Work without an end comes last: it takes all the time that is left, by turns.
         bounded = sorted((each for each in mine if each.has_end), key=lambda each: (each.number, each.start))
         endless = sorted(
             (each for each in mine if not each.has_end), key=lambda each: (each.turn, each.number, each.start)
@@ -114,6 +115,7 @@ class PlainReading:
         self._waiting.extend([*bounded, *endless])
         done = self.done
         while (each := self._next()) is not None:
+            # A window begins one item at least, or a short one would never finish anything.
             if done.begun and _is_over(until):
                 done.left.append(each)
             else:
@@ -140,7 +142,7 @@ class PlainReading:
             self._waiting.extend(handover.work)
         return self._waiting.popleft() if self._waiting else None
 
-    def hand_over(self) -> None:
+    def _hand_over(self) -> None:
         """Give half of the remaining work away if the board asks for it; called after each item that is sent."""
         if self.board is None or not self.board.asks():
             return
@@ -276,7 +278,7 @@ class PlainReading:
             self.now.rows += len(one) if isinstance(one, Batch) else 1
             send(one if isinstance(one, Batch) else iter((one,)))
             self.take_turn()
-            self.hand_over()
+            self._hand_over()
 
     def _count(self, each: WorkItem, stop: int, began: float, ended: float) -> None:
         whole, done = stop == each.end, self.done

@@ -1,13 +1,13 @@
 """Replay a whole chain, block by block, and compare the result with the fast resume."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dagkit.ledger.chain.chain import Chain
-from dagkit.ledger.chain.contents import lines_hash
+from dagkit.ledger.chain.contents import WORDS, contents_named, lines_hash
 from dagkit.ledger.chain.witness import InputChain, InputChains
 from dagkit.ledger.format.block import Pointer, Record
-from dagkit.ledger.format.events import AddData, DataSlice, Event, ExecuteTransform, ExecuteTransformInput
+from dagkit.ledger.format.events import Checkpoint, DataEvent, DataSlice, Event, ExecuteTransform, ExecuteTransformInput
 from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerCode, LedgerError
 from dagkit.ledger.rules import InputBlock, Proposal, judge
 from dagkit.ledger.rules.standing import Standing, advance, carry, consumed_numbers
@@ -45,15 +45,16 @@ class ReplayWitness:
         try:
             found = chain.block(number)
         except LedgerError:
-            return None  # the input chain is broken there; its faults are reported under its own name
+            # The input chain is broken there. Its faults are reported under its own name.
+            return None
         return found if found.hash == block_hash else None
 
-    def number_of(self, given: ExecuteTransformInput) -> int | None:
+    def number_of(self, part: ExecuteTransformInput) -> int | None:
         """The number of the last consumed block of an input; unchecked if the input chain is stored elsewhere."""
-        assert given.new_block_hash is not None, "an input without new data has no new block"
-        if not self.knows_input(given.dataset_id):
-            return self.numbers.get(given.dataset_id)
-        found = self.input_block(given.dataset_id, given.new_block_hash)
+        assert part.new_block_hash is not None, "an input without new data has no new block"
+        if not self.knows_input(part.dataset_id):
+            return self.numbers.get(part.dataset_id)
+        found = self.input_block(part.dataset_id, part.new_block_hash)
         return None if found is None else found.seq
 
     def _chain(self, dataset_id: str) -> InputChain | None:
@@ -72,12 +73,12 @@ def replay(chain: Chain, chains: InputChains) -> Iterator[tuple[Standing, Record
         witness.numbers = _numbers(event, record)
         faults = judge(Proposal(record.block, standing, witness))
         if faults:
-            raise ChainBroken(*(Fault(f.code, f.problem, f.help, chain.name, record.seq) for f in faults))
+            raise ChainBroken(*(replace(fault, chain=chain.name) for fault in faults))
         if record.carry != carry(standing, event, consumed_numbers(event, standing, witness.number_of)):
             raise ChainBroken(_forged(chain.name, record.seq))
         yield standing, record
         standing = advance(standing, record)
-        if not isinstance(event, AddData | ExecuteTransform):
+        if not isinstance(event, DataEvent):
             witness.keys[record.pointer] = event
     if standing != chain.standing:
         raise ChainBroken(_other(chain.name, chain.head.seq))
@@ -100,7 +101,7 @@ def _numbers(event: Event, record: Record) -> Mapping[str, int | None]:
     if not isinstance(event, ExecuteTransform):
         return {}
     consumed = record.carry.consumed or ()
-    return {given.dataset_id: number for given, number in zip(event.query_inputs, consumed, strict=False)}
+    return {part.dataset_id: number for part, number in zip(event.query_inputs, consumed, strict=False)}
 
 
 def _forged(chain: str, seq: int) -> Fault:
@@ -125,38 +126,21 @@ def _other(chain: str, seq: int) -> Fault:
 
 def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
     """The faults of a block's slice and checkpoint; a carried checkpoint was checked before."""
-    event = record.block.event
-    if not isinstance(event, AddData | ExecuteTransform):
-        return
-    if event.new_data is not None:
+    for shelf, recorded in contents_named(record.block.event):
         try:
-            content = chain.objects.get("data", event.new_data.physical_hash, record)
-            yield from _slice(chain.name, record, event.new_data, content)
+            content = chain.objects.get(shelf, recorded.physical_hash, record)
         except ChainBroken as error:
             yield from error.faults
-    left = event.new_checkpoint
-    if left is None or left.physical_hash == event.prev_checkpoint:
-        return
-    try:
-        kept = chain.objects.get("checkpoints", left.physical_hash, record)
-    except ChainBroken as error:
-        yield from error.faults
-        return
-    if len(kept) != left.size:
-        problem = f"its checkpoint has {len(kept)} bytes, but the block records {left.size}"
-        yield _wrong(chain.name, record, "checkpoint-damaged", problem)
+            continue
+        code: LedgerCode = "data-damaged" if shelf == "data" else "checkpoint-damaged"
+        for problem in _differences(recorded, content):
+            yield Fault(
+                code, f"its {WORDS[shelf]} has {problem}", "restore the folder from a backup", chain.name, record.seq
+            )
 
 
-def _slice(chain: str, record: Record, recorded: DataSlice, content: bytes) -> Iterator[Fault]:
+def _differences(recorded: DataSlice | Checkpoint, content: bytes) -> Iterator[str]:
     if len(content) != recorded.size:
-        yield _wrong(
-            chain, record, "data-damaged", f"its slice has {len(content)} bytes, but the block records {recorded.size}"
-        )
-    found = lines_hash(content)
-    if found != recorded.logical_hash:
-        problem = f"its slice has the logical hash {found}, but the block records {recorded.logical_hash}"
-        yield _wrong(chain, record, "data-damaged", problem)
-
-
-def _wrong(chain: str, record: Record, code: LedgerCode, problem: str) -> Fault:
-    return Fault(code, problem, "restore the folder from a backup", chain, record.seq)
+        yield f"{len(content)} bytes, but the block records {recorded.size}"
+    if isinstance(recorded, DataSlice) and (found := lines_hash(content)) != recorded.logical_hash:
+        yield f"the logical hash {found}, but the block records {recorded.logical_hash}"

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from dagkit.ledger.audit.work_audit import Audit, DiscoveredWork, Flaw, Window
+from dagkit.ledger.audit.work_audit import Audit, DiscoveredWork, Flaw
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.block import Record
-from dagkit.ledger.format.events import AddData, ExecuteTransform, SetDataSchema
+from dagkit.ledger.format.events import AddData, ExecuteTransform, SetDataSchema, changed_checkpoint
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
 from dagkit.ledger.format.recorded_work import EmittedItem, Span, Work, WorkBlock, row_of, work_of
 from dagkit.ledger.format.span_sets import joined
@@ -23,7 +23,7 @@ _HELP: dict[str, str] = {
 }
 
 
-def flaw_fault(flaw: Flaw, chain: str, block: int | None) -> Fault:
+def _fault(flaw: Flaw, chain: str, block: int | None) -> Fault:
     """Convert a flaw to a fault of a chain."""
     return Fault(_CODES[flaw.kind], f"{flaw.span} {flaw.why}", _HELP[flaw.kind], chain, block)
 
@@ -42,10 +42,10 @@ def lists_work(chain: Chain) -> bool:
 
 def blocks_of(chain: Chain, record: Record) -> list[WorkBlock]:
     """The ranges that a root block lists, without the items that the operator emitted beside them."""
-    return [row for row in all_rows_of(chain, record) if isinstance(row, WorkBlock)]
+    return [row for row in _rows(chain, record) if isinstance(row, WorkBlock)]
 
 
-def all_rows_of(chain: Chain, record: Record) -> list[WorkBlock | EmittedItem]:
+def _rows(chain: Chain, record: Record) -> list[WorkBlock | EmittedItem]:
     """The ranges and the items that a root block lists."""
     content = chain.data(record)
     return [] if content is None else [row_of(row) for row in rows_of(content)]
@@ -73,14 +73,14 @@ class RootProof:
         try:
             blocks = blocks_of(self.chain, record)
         except (ValidationError, ValueError) as error:
-            yield unreadable(self.chain.name, record.seq, str(error).splitlines()[0])
+            yield _unreadable(self.chain.name, record.seq, str(error).splitlines()[0])
             return
         for block in blocks:
-            yield from (flaw_fault(flaw, self.chain.name, record.seq) for flaw in self.discovery.add(block))
+            yield from (_fault(flaw, self.chain.name, record.seq) for flaw in self.discovery.add(block))
 
     def end(self) -> Iterator[Fault]:
         """Ranges that were skipped or are not discovered yet."""
-        yield from (flaw_fault(flaw, self.chain.name, None) for flaw in self.discovery.end())
+        yield from (_fault(flaw, self.chain.name, None) for flaw in self.discovery.end())
 
 
 @dataclass(slots=True)
@@ -105,25 +105,25 @@ class WindowProof:
             given = [row.span for _, row in rows if isinstance(row, WorkBlock)]
             work = self._work(event, record, given)
         except (ValidationError, ValueError) as error:
-            yield unreadable(self.chain.name, record.seq, str(error).splitlines()[0])
+            yield _unreadable(self.chain.name, record.seq, str(error).splitlines()[0])
             return
         if work is None or work.inputs is None:
             for name, row in rows:
                 if isinstance(row, EmittedItem):
                     self.unproven[name] = self.unproven.get(name, 0) + 1
-        flaws = self.audit.window(Window(given, work))
-        yield from (flaw_fault(flaw, self.chain.name, record.seq) for flaw in flaws)
+        flaws = self.audit.window(given, work)
+        yield from (_fault(flaw, self.chain.name, record.seq) for flaw in flaws)
 
     def end(self) -> Iterator[Fault]:
         """Work that was discovered and is not consumed yet."""
         for span in joined(self.audit.pending):
             if _is_poll(span):
                 continue
-            yield flaw_fault(Flaw("unread", span, "is pending"), self.chain.name, self.chain.head.seq)
+            yield _fault(Flaw("unread", span, "is pending"), self.chain.name, self.chain.head.seq)
         for name, chain in self.inputs.items():
             rest = chain.records(self._upto.get(name, -1) + 1)
             for span in joined(block.span for record in rest for block in _readable(chain, record)):
-                yield flaw_fault(Flaw("unread", span, "is not consumed yet"), chain.name, None)
+                yield _fault(Flaw("unread", span, "is not consumed yet"), chain.name, None)
 
     def _given(self, event: ExecuteTransform, record: Record) -> Iterator[tuple[str, WorkBlock | EmittedItem]]:
         """What the root chains list that is new to the window, by their names."""
@@ -134,26 +134,27 @@ class WindowProof:
                 continue
             first = self._upto.get(consumed.dataset_id, -1) + 1
             for root in chain.records(first, number):
-                yield from ((chain.name, row) for row in all_rows_of(chain, root))
+                yield from ((chain.name, row) for row in _rows(chain, root))
             self._upto[consumed.dataset_id] = max(number, first - 1)
 
     def _work(self, event: ExecuteTransform, record: Record, given: list[Span]) -> Work | None:
-        left = event.new_checkpoint
-        if left is not None and left.physical_hash == event.prev_checkpoint:
+        if event.new_checkpoint is not None and changed_checkpoint(event) is None:
             return self.audit.unchanged(given)
-        content = None if left is None else self.chain.checkpoint_at(record)
+        content = self.chain.checkpoint_at(record)
         if content is None:
             return None
         try:
-            document = json.loads(content)  # NaN is accepted: the engine owns the state, the proof reads only `work`
+            # Not `read_json`: state may hold NaN, which that refuses, and the proof reads nothing but `work`.
+            document = json.loads(content)
         except RecursionError:
             raise ValueError("the checkpoint is nested too deeply") from None
         except ValueError:
             return None  # a checkpoint that is not JSON lists no work
-        return work_of(document)  # outside the try: malformed work must not count as no work
+        # Outside the try: malformed work must not count as no work.
+        return work_of(document)
 
 
-def unreadable(chain: str, seq: int, why: str) -> Fault:
+def _unreadable(chain: str, seq: int, why: str) -> Fault:
     """The fault of a list of work that cannot be parsed."""
     return Fault(
         "work-unreadable", f"its list of work cannot be read: {why}", "see which operator wrote it", chain, seq
@@ -166,8 +167,6 @@ def known_inputs(chain: Chain, find: dict[str, Chain]) -> dict[str, Chain]:
 
 
 def _is_poll(span: Span) -> bool:
-    """Whether a span is the polls to come of an element that was polled, as a pattern of files: none of it was found.
-
-    The name of such an element is its JSON form, and that of a file or a topic is not.
-    """
+    """Whether a span stands for later polls of an element, such as a pattern of files: nothing of it was found."""
+    # The name of such an element is its JSON form, and that of a file or a topic is not.
     return span.end is None and span.start > 0 and span.source.startswith(('"', "{", "["))

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 from pydantic import ValidationError
 
 from dagkit.ledger.application_ledger import Ledger, folder_of
-from dagkit.ledger.chain.losses import lost, outdated
+from dagkit.ledger.chain.losses import cut_short, lost
 from dagkit.ledger.format.block import Pointer
 from dagkit.ledger.format.faults import ChainNotFound, Fault, LedgerError, StoreError
 
@@ -33,7 +33,7 @@ def heads_of(ledger: Ledger) -> Sequence[KeptHead]:
 
 
 def heads_in(text: str) -> Iterator[KeptHead]:
-    """The heads in a text of lines, as `str` writes them; ValueError for any other line."""
+    """The heads in a text of lines, as `str` writes them; raise ValueError for any other line."""
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -50,7 +50,7 @@ def differing(ledger: Ledger, kept: Iterable[KeptHead]) -> Iterator[Fault]:
         try:
             chain = ledger.chain(head.chain)
             if head.block.seq > chain.head.seq:
-                yield outdated(head.chain, chain.head.seq, head.block.seq, "a kept head records")
+                yield cut_short(head.chain, chain.head.seq, head.block.seq, "a kept head records")
             elif (found := chain.read(head.block.seq).hash) != head.block.hash:
                 yield _rewritten(head, found)
         except ChainNotFound:

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger.application_ledger import Ledger, folder_of
 from dagkit.ledger.chain.chain import Chain
-from dagkit.ledger.chain.contents import Shelf
+from dagkit.ledger.chain.contents import WORDS, contents_named
 from dagkit.ledger.chain.log import Log
-from dagkit.ledger.format.block import Record, unseal
-from dagkit.ledger.format.events import AddData, ExecuteTransform, Seed
+from dagkit.ledger.format.block import unseal
+from dagkit.ledger.format.events import Seed
 from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerError, StoreError
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores.local import LocalStore
@@ -47,10 +47,10 @@ def sweep(ledger: Ledger, *, grace: timedelta = GRACE, pretend: bool = False, cl
     faults: list[Fault] = []
     for name in ledger.names():
         try:
-            for found in _old(ledger, ledger.chain(name), now, grace):
+            for orphan in _old(ledger, ledger.chain(name), now, grace):
                 if not pretend:
-                    ledger.store.delete([found.key])
-                swept.append(found)
+                    ledger.store.delete([orphan.key])
+                swept.append(orphan)
             if not pretend:
                 _pack(ledger.chain(name))
         except StoreError:
@@ -58,35 +58,37 @@ def sweep(ledger: Ledger, *, grace: timedelta = GRACE, pretend: bool = False, cl
         except LedgerError as error:
             faults += error.faults
     for name in ledger.unborn():
-        for found in _aged(ledger, _temporaries(ledger, name), now, grace):
+        for orphan in _aged(ledger, _temporaries(ledger, name), now, grace):
             if not pretend:
-                ledger.store.delete([found.key])
-            swept.append(found)
+                ledger.store.delete([orphan.key])
+            swept.append(orphan)
     return Sweep(tuple(swept), tuple(faults))
 
 
 def _old(ledger: Ledger, chain: Chain, now: datetime, grace: timedelta) -> Iterator[Swept]:
-    news = _News(chain)
-    for found in _aged(ledger, _orphans(ledger, chain), now, grace):
-        if found.what not in ("slice", "checkpoint") or found.key not in news.named():
-            yield found
+    later = _LaterContents(chain)
+    for orphan in _aged(ledger, _orphans(ledger, chain), now, grace):
+        # A driver first renews the age of a content that it uses again, and then appends the block that names it. So
+        # this asks for blocks after the age.
+        if orphan.what not in WORDS.values() or orphan.key not in later.named():
+            yield orphan
 
 
-def _aged(ledger: Ledger, found: Iterable[Swept], now: datetime, grace: timedelta) -> Iterator[Swept]:
-    for one in found:
-        written = ledger.store.modified(one.key)
-        least = max(grace, WRITING) if one.what == "temporary" else grace
+def _aged(ledger: Ledger, orphans: Iterable[Swept], now: datetime, grace: timedelta) -> Iterator[Swept]:
+    for orphan in orphans:
+        written = ledger.store.modified(orphan.key)
+        least = max(grace, WRITING) if orphan.what == "temporary" else grace
         if written is not None and written <= now - least:
-            yield one
+            yield orphan
 
 
 def _orphans(ledger: Ledger, chain: Chain) -> Iterator[Swept]:
     folder = folder_of(chain.name)
     yield from _contents(chain)
     last = chain.standing.data_at
-    kept = "start.json" if last is None else f"{last.seq:020d}.json"
+    current = "start.json" if last is None else f"{last.seq:020d}.json"
     for promise in ledger.store.names(f"{folder}/planned"):
-        if promise != kept:
+        if promise != current:
             yield Swept(chain.name, "promise", f"{folder}/planned/{promise}")
     yield from _temporaries(ledger, chain.name)
 
@@ -101,28 +103,18 @@ def _temporaries(ledger: Ledger, chain: str) -> Iterator[Swept]:
 
 
 def _contents(chain: Chain) -> Iterator[Swept]:
-    shelves: tuple[Shelf, ...] = ("data", "checkpoints")
-    kept = {shelf: set(chain.objects.names(shelf)) for shelf in shelves}
-    if not any(kept.values()):
+    unnamed = {shelf: set(chain.objects.names(shelf)) for shelf in WORDS}
+    if not any(unnamed.values()):
         return
     for record in chain.records():
-        for shelf, name in _named(record):
-            kept[shelf].discard(name)
-    for shelf in shelves:
-        for name in sorted(kept[shelf]):
-            yield Swept(chain.name, "slice" if shelf == "data" else "checkpoint", chain.objects.key(shelf, name))
+        for shelf, content in contents_named(record.block.event):
+            unnamed[shelf].discard(content.physical_hash)
+    for shelf, names in unnamed.items():
+        for name in sorted(names):
+            yield Swept(chain.name, WORDS[shelf], chain.objects.key(shelf, name))
 
 
-def _named(record: Record) -> Iterator[tuple[Shelf, str]]:
-    event = record.block.event
-    if isinstance(event, AddData | ExecuteTransform):
-        if event.new_data is not None:
-            yield "data", event.new_data.physical_hash
-        if event.new_checkpoint is not None:
-            yield "checkpoints", event.new_checkpoint.physical_hash
-
-
-class _News:
+class _LaterContents:
     """The contents named by blocks that a running driver appended after the chain was opened."""
 
     def __init__(self, chain: Chain) -> None:
@@ -131,10 +123,11 @@ class _News:
         self._keys: set[str] = set()
 
     def named(self) -> set[str]:
-        """Read a copy of the chain: a driver that lost the chain to another must not be allowed to append again."""
+        """The keys of these contents, as of now."""
+        # The blocks are read from the log: `refresh` would allow a driver that lost the chain to append again.
         while self._log.has(self._next):
-            for shelf, name in _named(self._log.record(self._next)):
-                self._keys.add(self._objects.key(shelf, name))
+            for shelf, content in contents_named(self._log.record(self._next).block.event):
+                self._keys.add(self._objects.key(shelf, content.physical_hash))
             self._next += 1
         return self._keys
 
@@ -165,7 +158,7 @@ def set_torn_aside(ledger: Ledger, name: str) -> str | None:
             raise
         why = _acknowledgement(ledger, log, last)
         if why is not None:
-            raise ChainBroken(_kept(name, last, why)) from error
+            raise ChainBroken(_not_set_aside(name, last, why)) from error
         aside = f"{log.folder}/torn/{last:020d}-{secrets.token_hex(4)}"
         ledger.store.create(aside, line)
         ledger.store.delete([log.block_key(last)])
@@ -182,15 +175,12 @@ def _acknowledgement(ledger: Ledger, log: Log, last: int) -> str | None:
         return "the noted head shows that it was committed"
     if hint is not None and hint.seq < last - 1:
         return f"the noted head is block {hint.seq}: it is out of date and does not show whether it was committed"
-    for reader in _readers(ledger, log):
-        return f"the chain {reader!r} has consumed it, so it was committed"
-    return None
+    reader = next(_readers(ledger, log, last), None) if last > 0 else None
+    return None if reader is None else f"the chain {reader!r} has consumed it, so it was committed"
 
 
-def _readers(ledger: Ledger, log: Log) -> Iterator[str]:
+def _readers(ledger: Ledger, log: Log, last: int) -> Iterator[str]:
     """The chains that have consumed the last block."""
-    if (last := log.find().last) in (None, 0):
-        return
     seed = log.record(0).block.event
     for name in ledger.names():
         if name == log.chain or not isinstance(seed, Seed):
@@ -199,11 +189,11 @@ def _readers(ledger: Ledger, log: Log) -> Iterator[str]:
             consumed = ledger.chain(name).standing.consumed.get(seed.dataset_id)
         except LedgerError:
             continue  # its faults are reported under its own name
-        if consumed is not None and consumed.seq is not None and consumed.seq >= (last or 0):
+        if consumed is not None and consumed.seq is not None and consumed.seq >= last:
             yield name
 
 
-def _kept(chain: str, seq: int, why: str) -> Fault:
+def _not_set_aside(chain: str, seq: int, why: str) -> Fault:
     return Fault(
         code="block-torn",
         problem=f"its record is torn, and {why}",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dagkit.ledger.application_ledger import Ledger, folder_of
 from dagkit.ledger.chain.chain import Chain
-from dagkit.ledger.chain.losses import lost, outdated, swapped
+from dagkit.ledger.chain.losses import cut_short, lost, swapped
 from dagkit.ledger.format.block import Pointer
 from dagkit.ledger.format.events import DatasetKind, SetTransform
 from dagkit.ledger.format.faults import ChainBroken, ChainNotFound, Fault, LedgerError, StoreError
@@ -29,7 +29,8 @@ def missing(ledger: Ledger) -> Iterator[LedgerError]:
         try:
             opened.append(ledger.chain(name))
         except (ChainNotFound, StoreError):
-            raise  # `names` lists no folder without a chain, so only a race leads here
+            # `names` lists no folder without a chain, so only a race leads to ChainNotFound.
+            raise
         except LedgerError as error:
             faulty = True
             yield error
@@ -47,8 +48,8 @@ def missing(ledger: Ledger) -> Iterator[LedgerError]:
 
 def missing_inputs(chain: Chain, declared: SetTransform, ledger: Ledger) -> Iterator[LedgerError]:
     """An error for each input declared by a transform of the chain that is missing or is another chain."""
-    for given in declared.inputs:
-        name = given.alias or given.dataset_ref
+    for part in declared.inputs:
+        name = part.alias or part.dataset_ref
         try:
             found = ledger.chain(name)
         except ChainNotFound:
@@ -58,8 +59,8 @@ def missing_inputs(chain: Chain, declared: SetTransform, ledger: Ledger) -> Iter
         except LedgerError as error:
             yield error
         else:
-            if found.dataset_id != given.dataset_ref:
-                yield ChainBroken(swapped(name, folder_of(name), given.dataset_ref, found.dataset_id))
+            if found.dataset_id != part.dataset_ref:
+                yield ChainBroken(swapped(name, folder_of(name), part.dataset_ref, found.dataset_id))
 
 
 def _missing_of(ledger: Ledger, chain: Chain) -> Iterator[LedgerError]:
@@ -70,8 +71,8 @@ def _missing_of(ledger: Ledger, chain: Chain) -> Iterator[LedgerError]:
     yield from errors
     if not errors:
         named = _named_blocks(chain)
-        for given in event.inputs:
-            yield from _missing_blocks(ledger.chain(str(given.alias)), named.get(given.dataset_ref, {}))
+        for part in event.inputs:
+            yield from _missing_blocks(ledger.chain(str(part.alias)), named.get(part.dataset_ref, {}))
 
 
 def _named_blocks(chain: Chain) -> Mapping[str, Mapping[Pointer, str]]:
@@ -93,15 +94,18 @@ def _named_blocks(chain: Chain) -> Mapping[str, Mapping[Pointer, str]]:
 def _missing_blocks(chain: Chain, named: Mapping[Pointer, str]) -> Iterator[LedgerError]:
     for pointer, witness in named.items():
         if pointer.seq > chain.head.seq:
-            chain.refresh()  # a running driver may have appended since the chain was opened
+            # A running driver may have appended since the chain was opened.
+            chain.refresh()
         if pointer.seq > chain.head.seq:
-            yield ChainBroken(outdated(chain.name, chain.head.seq, pointer.seq, witness))
+            yield ChainBroken(cut_short(chain.name, chain.head.seq, pointer.seq, witness))
+        # Opening has read these two blocks.
         elif pointer not in (chain.head, chain.standing.data_at):
             chain.log.at(pointer)
 
 
 def _unread(roots: Iterable[Chain]) -> Iterator[LedgerError]:
-    """An error for each root with findings: they are appended after the application's chain, so that one was lost."""
+    """An error for each root with findings, if no application's chain is left."""
+    # A launch creates the application's chain before it appends findings. So that chain was lost.
     for root in roots:
         if root.standing.data_at is not None:
             yield ChainBroken(

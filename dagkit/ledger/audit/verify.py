@@ -29,9 +29,9 @@ class ChainVerdict:
     offset: int | None
     faults: tuple[Fault, ...]
     proven: tuple[Proven, ...] = ()
-    """What is proven of the work of each operator."""
+    """The proven work of each operator."""
     unproven: tuple[str, ...] = ()
-    """What was read, or may have been, without a record that could prove it, in words."""
+    """Sentences about work that may have been done without a record that proves it."""
 
     @property
     def is_valid(self) -> bool:
@@ -69,7 +69,8 @@ class Verdict:
 def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True, kept: Iterable[KeptHead] = ()) -> Verdict:
     """Check every chain up to its first broken block, and kept heads; roots come before the chains that read them."""
     if only is not None and only not in ledger.names():
-        ledger.chain(only)  # raises if the name is malformed or unknown
+        # Raises if the name is malformed or unknown.
+        ledger.chain(only)
     opened: dict[str, Chain] = {}
     broken: dict[str, ChainVerdict] = {}
     for name in ledger.names():
@@ -79,7 +80,8 @@ def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True, ke
             broken[name] = ChainVerdict(name, None, 0, None, tuple(error.faults))
     for chain in opened.values():
         if chain.kind is DatasetKind.ROOT:
-            chain.refresh()  # a running driver may have appended before the chains that read this one were opened
+            # A running driver may have appended here before the chains that read this one were opened.
+            chain.refresh()
     by_id = {chain.dataset_id: chain for chain in opened.values()}
     order = sorted(opened.values(), key=lambda chain: (chain.kind is DatasetKind.DERIVATIVE, chain.name))
     gone = [fault for error in missing(ledger) for fault in error.faults]
@@ -107,13 +109,13 @@ def _chain(
     faults: list[Fault] = []
     blocks = 0
 
-    def given(dataset_id: str) -> InputChain | None:
+    def input_chain(dataset_id: str) -> InputChain | None:
         found = by_id.get(dataset_id)
         return None if found is None else found.as_input
 
     proof = _proof(chain, by_id) if contents else None
     try:
-        for _, record in replay(chain, given):
+        for _, record in replay(chain, input_chain):
             if contents:
                 flaws = list(flaws_of(chain, record))
                 faults += flaws
@@ -133,7 +135,7 @@ def _chain(
         return replace(verdict, unproven=(f"{chain.name}: its contents were not read",))
     if not isinstance(proof, WindowProof):
         return verdict
-    proven = tuple(each for _, each in sorted(proof.audit.proven.items()))
+    proven = tuple(proven for _, proven in sorted(proof.audit.proven.items()))
     return replace(verdict, proven=proven, unproven=tuple(_unproven(proof)))
 
 

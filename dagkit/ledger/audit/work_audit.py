@@ -6,7 +6,6 @@ from typing import Literal
 
 from dagkit.ledger.format.recorded_work import InputWork, Span, WaitingSum, Work, WorkBlock
 from dagkit.ledger.format.span_sets import (
-    Stretch,
     covered,
     in_shares,
     joined,
@@ -19,7 +18,7 @@ from dagkit.ledger.format.span_sets import (
     span_between,
     without,
 )
-from dagkit.ranges.coverage import surplus
+from dagkit.ranges.coverage import Bounds, surplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class DiscoveredWork:
     """Checks the ranges that one input operator discovered; stores one merged range for each unbroken run."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[Stretch]] = {}
+        self._known: dict[str, list[Bounds]] = {}
         self._sizes: dict[str, int] = {}
 
     def add(self, block: WorkBlock) -> list[Flaw]:
@@ -44,9 +43,10 @@ class DiscoveredWork:
         if block.size is not None:
             self._sizes[block.source] = block.size
         if block.end == block.start:
-            return []  # empty: recorded as a range, it would make the bytes before it look skipped
+            # Recorded as a range, an empty one would make the bytes before it look skipped.
+            return []
         known = self._known.get(block.source, [])
-        twice = covered([block.span], known)
+        twice = covered(block.span, known)
         end = float("inf") if block.end is None else block.end
         if known and known[-1][1] == block.start and not twice:
             known[-1] = (known[-1][0], end)
@@ -57,7 +57,8 @@ class DiscoveredWork:
     def end(self) -> list[Flaw]:
         """Ranges that were skipped, and tails that are not discovered yet."""
         flaws = []
-        for source in sorted({*self._known, *self._sizes}):  # a source may have only an empty range
+        # A source may have only an empty range, of which nothing but its size is known.
+        for source in sorted({*self._known, *self._sizes}):
             reached: float = 0
             for start, end in self._known.get(source, []):
                 if start > reached:
@@ -70,21 +71,11 @@ class DiscoveredWork:
         return flaws
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The work that one window was given, and its report."""
-
-    given: Sequence[Span]
-    """The blocks that were new to it."""
-    work: Work | None
-    """None if the checkpoint lists no work: then the window consumed all that it was given."""
-
-
 class Left:
-    """What waits of the work of one input. A window that records a sum costs what it settles, and what came."""
+    """Work of one input that waits. A window that records a sum costs only what it settles, and what came."""
 
     def __init__(self) -> None:
-        self._stretches: dict[str, list[Stretch]] = {}
+        self._ranges: dict[str, list[Bounds]] = {}
         self._shared: set[str] = set()
         """The sources of which shares wait."""
         self._sums = {False: 0, True: 0}
@@ -93,50 +84,53 @@ class Left:
 
     @property
     def spans(self) -> list[Span]:
-        """What waits."""
+        """The ranges that wait."""
         shared = frozenset(self._shared)
-        return [span_between(source, *each, shared) for source, found in self._stretches.items() for each in found]
+        return [span_between(source, *range_, shared) for source, ranges in self._ranges.items() for range_ in ranges]
 
     def follow(self, work: InputWork) -> list[Flaw]:
         """Take over a window, and return its flaws: first what it lost, then what it had twice."""
         had, settled = normal(work.had), normal([*work.settled, *work.pending])
         self._share(in_shares((*work.had, *work.settled, *work.pending)))
         lost, twice, shared = list[Span](), list[Span](), frozenset(self._shared)
-        for source in sorted({*had, *settled} if work.waits is not None else {*had, *settled, *self._stretches}):
-            there, gone = [*self._stretches.get(source, ()), *had.get(source, ())], settled.get(source, [])
+        # Listing 100,000 pending blocks in each window took 1.3 s, so large windows record a sum of what waits. Then
+        # only the sources in which something came or was settled are compared.
+        for source in sorted({*had, *settled} if work.waits is not None else {*had, *settled, *self._ranges}):
+            there, gone = [*self._ranges.get(source, ()), *had.get(source, ())], settled.get(source, [])
             left = surplus(there, gone)
-            twice += [span_between(source, *each, shared) for each in surplus(gone, there)]
-            lost += [span_between(source, *each, shared) for each in left] if work.waits is None else []
+            twice += [span_between(source, *range_, shared) for range_ in surplus(gone, there)]
+            lost += [span_between(source, *range_, shared) for range_ in left] if work.waits is None else []
             self._set(source, left)
         flaws = [Flaw("missing", span, f"is neither consumed by {work.input} nor pending") for span in lost]
         flaws += [Flaw("doubled", span, f"is consumed by {work.input} or pending, and was not") for span in twice]
         if work.waits is not None:
             return flaws + self._unequal(work.input, work.waits)
         pending = normal(work.pending)
-        for source in {*self._stretches, *pending}:
+        for source in {*self._ranges, *pending}:
             self._set(source, pending.get(source, []))
         return flaws
 
     def _share(self, sources: Iterable[str]) -> None:
         """Note that shares of these sources wait; earlier windows may not have recorded that."""
+        # `_set` keeps the sums of positions and of shares apart, so the ranges leave one sum and enter the other.
         for source in {*sources} - self._shared:
-            before = self._stretches.get(source, [])
+            before = self._ranges.get(source, [])
             self._set(source, [])
             self._shared.add(source)
             self._set(source, before)
 
-    def _set(self, source: str, stretches: list[Stretch]) -> None:
-        """Make these the stretches of a source that wait."""
+    def _set(self, source: str, ranges: list[Bounds]) -> None:
+        """Make these the ranges of a source that wait."""
         is_shares = source in self._shared
-        for sign, found in ((-1, self._stretches.pop(source, [])), (1, stretches)):
-            ends = [int(end) for _, end in found if end != float("inf")]
-            self._sums[is_shares] += sign * (sum(ends) - sum(int(start) for start, _ in found))
-            self._endless += sign * (len(found) - len(ends))
-        if stretches:
-            self._stretches[source] = stretches
+        for sign, bounds in ((-1, self._ranges.pop(source, [])), (1, ranges)):
+            ends = [int(end) for _, end in bounds if end != float("inf")]
+            self._sums[is_shares] += sign * (sum(ends) - sum(int(start) for start, _ in bounds))
+            self._endless += sign * (len(bounds) - len(ends))
+        if ranges:
+            self._ranges[source] = ranges
 
     def _unequal(self, name: str, waits: WaitingSum) -> list[Flaw]:
-        """The flaw of a sum that is not that of what waits."""
+        """The flaw of a window whose sum differs from the sum of the ranges that wait."""
         mine = WaitingSum(positions=self._sums[False], shares=self._sums[True], endless=self._endless)
         if waits == mine:
             return []
@@ -147,7 +141,7 @@ class Left:
 
 @dataclass(slots=True)
 class Proven:
-    """What is proven of the work of one operator's input."""
+    """The proven work of one operator's input."""
 
     input: str
     sources: set[str] = field(default_factory=set)
@@ -158,27 +152,27 @@ class Proven:
     shares: int = 0
     """Shares of elements that were done, each as often as it was found."""
     left: "Left" = field(default_factory=Left)
-    """What was found and waits."""
+    """Work that was found and waits."""
     aside: tuple[Span, ...] = ()
-    """What was set aside and not retried since."""
+    """Ranges that were set aside and not retried since."""
     given_up: tuple[Span, ...] = ()
-    """What a user gave up."""
+    """Ranges that a user gave up."""
     skipped: tuple[Span, ...] = ()
-    """What was not read because it was not there any more."""
+    """Ranges that were gone before they were read."""
 
     @property
     def waiting(self) -> int:
-        """Positions that were found and wait; of what has no end, none."""
+        """Positions that were found and wait, without ranges that have no end."""
         return positions_in(self.left.spans)
 
     @property
     def waiting_shares(self) -> int:
-        """Shares that were found and wait; of what has no end, none."""
+        """Shares that were found and wait, without ranges that have no end."""
         return shares_in(self.left.spans)
 
     @property
     def endless(self) -> int:
-        """Stretches without an end that wait."""
+        """The number of ranges without an end that wait."""
         return sum(span.end is None for span in self.left.spans)
 
     def note(self, work: InputWork) -> None:
@@ -202,26 +196,28 @@ class Audit:
 
     def __init__(self) -> None:
         self.proven: dict[str, Proven] = {}
-        """By input, of the windows that recorded their work so."""
+        """The proven work by input, from the windows that recorded it by input."""
         self._pending: list[Span] = []
-        """What waits for all inputs together, as windows up to November 2026 recorded it."""
+        """Ranges that wait for all inputs together, as windows up to November 2026 recorded them."""
         self._waiting: dict[str, Left] | None = None
-        """What waits, by input; None before the first window that recorded it so."""
-        self._consumed: dict[str, list[Stretch]] = {}
+        """Work that waits, by input; None before the first window that recorded it by input."""
+        self._consumed: dict[str, list[Bounds]] = {}
 
     @property
     def pending(self) -> list[Span]:
-        """What waits."""
+        """The ranges that wait."""
         if self._waiting is None:
             return self._pending
         return [span for left in self._waiting.values() for span in left.spans]
 
-    def window(self, window: Window) -> list[Flaw]:
-        """The flaws of the next window."""
-        work = window.work
+    def window(self, given: Sequence[Span], work: Work | None) -> list[Flaw]:
+        """The flaws of the next window, to which the blocks in `given` were new.
+
+        `work` is the entry of its checkpoint; without one, the window consumed all that it was given.
+        """
         if work is not None and work.inputs is not None:
-            return [*self._given(window.given, work.inputs), *self._by_input(work.by_input)]
-        return self._together(window)
+            return [*self._given(given, work.inputs), *self._by_input(work.by_input)]
+        return self._together(given, work)
 
     def unchanged(self, given: Sequence[Span]) -> Work:
         """The work of a window that left its checkpoint as it was: it consumed what it was given, and nothing else."""
@@ -231,7 +227,7 @@ class Audit:
         return Work(inputs=waiting)
 
     def _given(self, given: Sequence[Span], inputs: Sequence[InputWork]) -> list[Flaw]:
-        """Whether what root chains list came to operators, and to each of them once."""
+        """The flaws of how ranges of root chains came to operators: each must come to one of them, and to each once."""
         taken = [span for part in inputs for span in part.given]
         flaws = [Flaw("doubled", span, "was given twice") for span in overlaps(given)]
         flaws += [Flaw("missing", span, "was given to no operator") for span in without(given, taken)]
@@ -241,10 +237,10 @@ class Audit:
         return flaws
 
     def _by_input(self, inputs: Mapping[str, InputWork]) -> list[Flaw]:
-        """Whether each input has consumed, or still has, what it had and what came to it: as often as it came."""
+        """The flaws of each input, which must have consumed or keep each range as often as it came."""
         flaws: list[Flaw] = []
         waited: list[Span] = []
-        """What must have waited before the first window that recorded work by input."""
+        """Ranges that must have waited before the first window that recorded work by input."""
         before, after = self._waiting or {}, dict[str, Left]()
         for name in sorted({*inputs, *before}):
             work = inputs.get(name) or InputWork(input=name)
@@ -268,10 +264,10 @@ class Audit:
         self._waiting = after
         return flaws
 
-    def _together(self, window: Window) -> list[Flaw]:
+    def _together(self, given: Sequence[Span], recorded: Work | None) -> list[Flaw]:
         """The flaws of a window that recorded its work for all inputs together."""
-        before = [*self.pending, *window.given]
-        work = window.work or Work(consumed=tuple(before))
+        before = [*self.pending, *given]
+        work = recorded or Work(consumed=tuple(before))
         flaws = [Flaw("doubled", span, "was given twice") for span in overlaps(before)]
         after = [*work.consumed, *work.pending]
         flaws += [Flaw("doubled", s, "is consumed and pending, or twice") for s in overlaps(after)]
@@ -283,8 +279,8 @@ class Audit:
         return flaws
 
     def _again(self, spans: Iterable[Span]) -> list[Span]:
-        return [again for span in spans for again in covered([span], self._consumed.get(span.source, []))]
+        return [again for span in spans for again in covered(span, self._consumed.get(span.source, []))]
 
     def _note(self, spans: Iterable[Span]) -> None:
-        for source, stretches in normal(spans).items():
-            self._consumed[source] = merged(sorted([*self._consumed.get(source, []), *stretches]))
+        for source, bounds in normal(spans).items():
+            self._consumed[source] = merged(sorted([*self._consumed.get(source, []), *bounds]))

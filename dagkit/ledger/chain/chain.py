@@ -6,17 +6,18 @@ its own blocks. A `Chain` belongs to one thread. After `SequenceTaken` it refuse
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger.chain import losses, promises, seeking
-from dagkit.ledger.chain.contents import Objects, is_small
-from dagkit.ledger.chain.log import HEADS, Found, Hint, Log
+from dagkit.ledger.chain.contents import Objects, contents_named, is_small
+from dagkit.ledger.chain.log import HEADS, Hint, Listing, Log
 from dagkit.ledger.chain.transaction import Transaction, prepare
 from dagkit.ledger.chain.witness import InputChain, InputChains, StoredWitness
 from dagkit.ledger.format.block import Dataset, MetadataBlock, Pointer, Record, seal
-from dagkit.ledger.format.events import AddData, DatasetKind, Event, ExecuteTransform, Seed
+from dagkit.ledger.format.events import DataEvent, DatasetKind, Event, Seed, changed_checkpoint
 from dagkit.ledger.format.faults import (
     BlockRefused,
     ChainBroken,
@@ -44,20 +45,12 @@ class Chain:
     """A chain of one application's ledger."""
 
     def __init__(
-        self,
-        store: Store,
-        folder: str,
-        name: str,
-        *,
-        clock: Clock | None = None,
-        chains: InputChains = _no_chains,
+        self, store: Store, folder: str, name: str, *, clock: Clock | None = None, chains: InputChains = _no_chains
     ) -> None:
         self.name = name
         self.log = Log(store, folder, name)
         self.objects = Objects(store, folder, name)
         self.standing = Standing()
-        self._store = store
-        self._folder = folder
         self._clock = clock or SystemClock()
         self._chains = chains
         self._fenced: SequenceTaken | None = None
@@ -65,34 +58,26 @@ class Chain:
         """Whether this session has appended: from then on, an append by another driver is an error."""
         self._promise: str | None = None
 
-    @classmethod
-    def create(cls, store: Store, folder: str, name: str, kind: DatasetKind, dataset_id: str, **given: Any) -> "Chain":
-        """Create a chain that holds its Seed."""
-        chain = cls(store, folder, name, **given)
-        if not chain.log.is_unborn():
-            raise BlockRefused(_exists(name))
-        chain.append(Seed(dataset_id=dataset_id, dataset_kind=kind))
-        return chain
-
-    @classmethod
-    def open(cls, store: Store, folder: str, name: str, **given: Any) -> "Chain":
-        """Open an existing chain in a constant number of reads; raise `LedgerError` if its last blocks are damaged."""
-        chain = cls(store, folder, name, **given)
-        chain.reopen()
-        return chain
+    def create(self, kind: DatasetKind, dataset_id: str) -> None:
+        """Append the Seed; raise `BlockRefused` if the chain exists."""
+        if not self.log.is_unborn():
+            raise BlockRefused(
+                Fault("chain-exists", "the chain exists already", "open it, or choose another name", self.name)
+            )
+        self.append(Seed(dataset_id=dataset_id, dataset_kind=kind))
 
     def reopen(self) -> None:
-        """Read the chain's end again and allow appending again."""
-        hint, found = self._looked()
-        if found.hole is not None:
-            raise ChainBroken(losses.hole(self.name, found.hole))
-        if found.last is None:
-            self._reopen_where_it_began()
+        """Read the chain's end, and allow appending again; raise `LedgerError` if its last blocks are damaged."""
+        hint, listing = self._look()
+        if listing.hole is not None:
+            raise ChainBroken(losses.hole(self.name, listing.hole))
+        if listing.last is None:
+            self._open_if_just_created()
             return
-        record = self.log.record(found.last)
+        record = self.log.record(listing.last)
         if hint is not None:
-            self._agrees(hint, record)
-        self._is_linked(record)
+            self._check_hint(hint, record)
+        self._check_link(record)
         self.standing = resume(record, self.log.at)
         self._fenced, self._wrote = None, False
 
@@ -102,15 +87,16 @@ class Chain:
         if hint is None or (hint.pointer, hint.dataset) != (self.head, self.dataset_id):
             self.log.set_hint(self.head, self.dataset_id)
 
-    def _reopen_where_it_began(self) -> None:
-        """Open again if a head is noted although no block was found: writers note it after creating the first block."""
+    def _open_if_just_created(self) -> None:
+        """Open the chain if another driver has just created it; raise unless there are blocks now."""
         if not self.log.is_noted():
             raise ChainNotFound(losses.absent(self.name))
+        # Writers note the head after they have created the first block, so the block of a noted head is there.
         if self.log.find().last is None:
-            raise ChainBroken(losses.lost(self.name, self._folder))
-        self.reopen()  # another driver has just created the chain
+            raise ChainBroken(losses.lost(self.name, self.log.folder))
+        self.reopen()
 
-    def _agrees(self, hint: Hint, record: Record) -> None:
+    def _check_hint(self, hint: Hint, record: Record) -> None:
         """Raise `ChainBroken` unless the chain, which ends at the record, matches the hint."""
         noted = None
         if hint.seq <= record.seq:
@@ -119,12 +105,12 @@ class Chain:
                 return
         seed = self.log.record(0).block.event
         if hint.dataset is not None and isinstance(seed, Seed) and seed.dataset_id != hint.dataset:
-            raise ChainBroken(losses.swapped(self.name, self._folder, hint.dataset, seed.dataset_id))
+            raise ChainBroken(losses.swapped(self.name, self.log.folder, hint.dataset, seed.dataset_id))
         if noted is None:
-            raise ChainBroken(losses.outdated(self.name, record.seq, hint.seq, f"{HEADS}/ records"))
+            raise ChainBroken(losses.cut_short(self.name, record.seq, hint.seq, f"{HEADS}/ records"))
         raise ChainBroken(losses.forged_head(self.name, hint, noted.hash))
 
-    def _is_linked(self, record: Record) -> None:
+    def _check_link(self, record: Record) -> None:
         """Raise `ChainBroken` unless the last block links to the one before it; one read, as no hint shows it."""
         before = record.block.prev_block_hash
         if record.seq and before is not None:
@@ -132,17 +118,16 @@ class Chain:
         elif record.seq or before is not None:
             raise ChainBroken(losses.unlinked(self.name, record.seq))
 
-    def _looked(self) -> tuple[Hint | None, Found]:
-        """The hint and the listing.
-
-        A seeming loss may be files that moved into a segment during the listing, so it counts only if two listings
-        in a row agree.
-        """
-        before: tuple[Hint | None, Found] | None = None
+    def _look(self) -> tuple[Hint | None, Listing]:
+        """The hint and the listing."""
+        before: tuple[Hint | None, Listing] | None = None
         for _ in range(_LOOKS):
-            hint, found = seen = self.log.hint(), self.log.find()
-            lost = found.last is None or (hint is not None and hint.seq > found.last)
-            if seen == before or (found.hole is None and not lost):
+            # The hint first: a writer notes a block after it has created it, so a later listing has the block.
+            hint, listing = seen = self.log.hint(), self.log.find()
+            lost = listing.last is None or (hint is not None and hint.seq > listing.last)
+            # A seeming loss may be files that moved into a segment during the listing. It counts only if two listings
+            # in a row agree.
+            if seen == before or (listing.hole is None and not lost):
                 break
             before = seen
         return seen
@@ -192,27 +177,27 @@ class Chain:
         self.refresh()
         heads: dict[str, InputBlock] = {}
         for dataset_id in self.standing.inputs:
-            given = self._chains(dataset_id)
-            if given is None:
+            chain = self._chains(dataset_id)
+            if chain is None:
                 continue
             limit = (upto or {}).get(dataset_id)
-            head = given.last if limit is None else given.block(limit)
+            head = chain.last if limit is None else chain.block(limit)
             if head is not None:
                 heads[dataset_id] = head
-        fresh = prepare(self.name, self.standing, heads)
-        kept = promises.read(self._store, self._folder, self.name, fresh)
-        self._promise = None if kept is None else promises.key(self._folder, fresh)
-        return kept or fresh
+        fresh = prepare(self.standing, heads)
+        promised = promises.read(self.log, fresh)
+        self._promise = None if promised is None else promises.key(self.log, fresh)
+        return promised or fresh
 
     def promised(self) -> Transaction | None:
         """The window that was promised but not appended, even if its inputs have grown since."""
-        return promises.read(self._store, self._folder, self.name, prepare(self.name, self.standing, {}))
+        return promises.read(self.log, prepare(self.standing, {}))
 
     def promise(self, transaction: Transaction, notes: Mapping[str, Any] | None = None) -> Transaction:
         """Store the planned window: after a crash, `plan_next` returns this transaction again, with its notes."""
-        kept = promises.keep(self._store, self._folder, self.name, transaction, notes or {})
-        self._promise = promises.key(self._folder, transaction)
-        return kept
+        promised = promises.keep(self.log, transaction, notes or {})
+        self._promise = promises.key(self.log, transaction)
+        return promised
 
     def refresh(self) -> bool:
         """Read the blocks of other writers, and return whether there were any; raise if this session has appended."""
@@ -226,51 +211,46 @@ class Chain:
 
     # ---- appending
 
-    def append(
-        self,
-        event: Event,
-        objects: Sequence[bytes] = (),
-        *,
-        planned: Transaction | None = None,
-        expected_head: Pointer | None = None,
-    ) -> Record:
+    def append(self, event: Event, objects: Sequence[bytes] = (), *, planned: Transaction | None = None) -> Record:
         """Append the event durably as the next block; `BlockRefused` and `SequenceTaken` mean: nothing was changed."""
         head = self.standing.head
-        if expected_head is not None and expected_head != head:
-            raise BlockRefused(self._moved(expected_head.seq))
         if planned is not None and planned.after != self.standing.data_at:
-            raise BlockRefused(self._moved(-1 if planned.after is None else planned.after.seq))
+            after = -1 if planned.after is None else planned.after.seq
+            problem = f"it was planned after block {after}, but the chain has grown since"
+            raise BlockRefused(Fault("head-moved", problem, "plan it again", self.name, self.standing.next_seq))
         now, before = self._clock.now(), self.standing.system_time
+        # A clock may go back, and the times of a chain may not: seeking by time is a binary search.
         block = MetadataBlock(
-            system_time=now if before is None or now > before else before,
+            system_time=now if before is None else max(now, before),
             prev_block_hash=None if head is None else head.hash,
             sequence_number=self.standing.next_seq,
             event=event,
         )
-        numbers = {p.input.new_block_hash: p.seq for p in planned.inputs} if planned is not None else {}
-        known = {name: seq for name, seq in numbers.items() if name is not None and seq is not None}
-        return self.append_block(block, objects, numbers=known)
+        numbers = {
+            part.input.new_block_hash: part.seq
+            for part in (() if planned is None else planned.inputs)
+            if part.input.new_block_hash is not None and part.seq is not None
+        }
+        return self.append_block(block, objects, numbers=numbers)
 
     def append_block(
-        self,
-        block: MetadataBlock,
-        objects: Sequence[bytes] = (),
-        *,
-        expected_hash: str | None = None,
-        numbers: Mapping[str, int] | None = None,
+        self, block: MetadataBlock, objects: Sequence[bytes] = (), *, numbers: Mapping[str, int] | None = None
     ) -> Record:
-        """Append an imported block; raise `BlockRefused` if it breaks a rule."""
+        """Append a block; raise `BlockRefused` if it breaks a rule. `numbers` are those of input blocks, by hash."""
         if self._fenced is not None:
             raise self._fenced
         contents = {hash_of(content): content for content in objects}
         witness = StoredWitness(self.log, self.objects, self.standing, self._chains, frozenset(contents), numbers or {})
-        self._judge(block, witness)
+        if faults := judge(Proposal(block, self.standing, witness)):
+            raise BlockRefused(*(replace(fault, chain=self.name) for fault in faults))
         consumed = consumed_numbers(block.event, self.standing, witness.number_of)
         small = {name: content.decode() for name, content in contents.items() if is_small(content)}
         record, line = seal(block, carry(self.standing, block.event, consumed), small)
-        if expected_hash is not None and record.hash != expected_hash:
-            raise BlockRefused(_other_hash(self.name, record, expected_hash))
-        self._shelve({name: content for name, content in contents.items() if name not in small}, block.event)
+        # Large contents before the block: a crash in between leaves an orphan, and never a block without its contents.
+        # One content may be slice and checkpoint at once, and each is read from its own shelf.
+        for shelf, named in contents_named(block.event):
+            if named.physical_hash in contents and named.physical_hash not in small:
+                self.objects.put(shelf, contents[named.physical_hash])
         try:
             self.log.create(record.seq, line)
         except SequenceTaken as error:
@@ -278,44 +258,21 @@ class Chain:
             raise
         self._wrote = True
         self.standing = advance(self.standing, record)
+        # After the block: a hint that is behind is harmless, and one ahead of its block would be reported as a loss.
         self.log.set_hint(record.pointer, self.dataset_id)
         self._forget_promise(block.event)
         return record
 
-    def _judge(self, block: MetadataBlock, witness: StoredWitness) -> None:
-        faults = judge(Proposal(block, self.standing, witness))
-        if faults:
-            raise BlockRefused(*(_of(self.name, fault) for fault in faults))
-
-    def _shelve(self, contents: Mapping[str, bytes], event: Event) -> None:
-        """Store the contents that are too large for the record, before the block that names them."""
-        assert isinstance(event, AddData | ExecuteTransform) or not contents, "only data blocks name contents"
-        if not isinstance(event, AddData | ExecuteTransform):
-            return
-        for name, content in contents.items():
-            # Check both: one content may be slice and checkpoint at once, and each is read from its own shelf.
-            if event.new_data is not None and event.new_data.physical_hash == name:
-                self.objects.put("data", content)
-            if event.new_checkpoint is not None and event.new_checkpoint.physical_hash == name:
-                self.objects.put("checkpoints", content)
-
     def _forget_promise(self, event: Event) -> None:
-        if self._promise is None or not isinstance(event, AddData | ExecuteTransform):
+        if self._promise is None or not isinstance(event, DataEvent):
             return
         try:
-            self._store.delete([self._promise])
+            # A crash before this is harmless: a promise names the block that its window follows, which is the last data
+            # block no longer. `gc` deletes the file.
+            self.log.store.delete([self._promise])
         except StoreError as error:
             _logger.warning("a fulfilled promise of %s could not be deleted: %s", self.name, error.fault.problem)
         self._promise = None
-
-    def _moved(self, seq: int) -> Fault:
-        return Fault(
-            code="head-moved",
-            problem=f"it was planned after block {seq}, but the chain has grown since",
-            help="plan it again",
-            chain=self.name,
-            block=self.standing.next_seq,
-        )
 
     # ---- reading
 
@@ -348,7 +305,7 @@ class Chain:
     def data(self, record: Record) -> bytes | None:
         """The content of the slice that a block adds, if any."""
         event = record.block.event
-        if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+        if not isinstance(event, DataEvent) or event.new_data is None:
             return None
         return self.objects.get("data", event.new_data.physical_hash, record)
 
@@ -360,26 +317,8 @@ class Chain:
     def checkpoint_at(self, record: Record) -> bytes | None:
         """The content of a block's checkpoint, which an earlier block may hold."""
         event = record.block.event
-        if not isinstance(event, AddData | ExecuteTransform) or event.new_checkpoint is None:
+        if not isinstance(event, DataEvent) or event.new_checkpoint is None:
             return None
-        carried, name = record.carry.state, event.new_checkpoint.physical_hash
-        keeper = self.log.at(carried) if carried is not None and name == event.prev_checkpoint else record
-        return self.objects.get("checkpoints", name, keeper)
-
-
-def _of(chain: str, fault: Fault) -> Fault:
-    return Fault(fault.code, fault.problem, fault.help, chain, fault.block)
-
-
-def _exists(chain: str) -> Fault:
-    return Fault("chain-exists", "the chain exists already", "open it, or choose another name", chain)
-
-
-def _other_hash(chain: str, record: Record, expected: str) -> Fault:
-    return Fault(
-        code="hash-mismatch",
-        problem=f"its hash is {record.hash}, but {expected} was expected",
-        help="it is not the block that was exported: export it again",
-        chain=chain,
-        block=record.seq,
-    )
+        carried = record.carry.state if changed_checkpoint(event) is None else None
+        keeper = record if carried is None else self.log.at(carried)
+        return self.objects.get("checkpoints", event.new_checkpoint.physical_hash, keeper)

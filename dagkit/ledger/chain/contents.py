@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from dagkit.ledger.format.block import Record, unwritable
-from dagkit.ledger.format.events import AddData, Checkpoint, DataSlice, Event, ExecuteTransform, OffsetInterval
+from dagkit.ledger.format.events import Checkpoint, DataEvent, DataSlice, Event, OffsetInterval, changed_checkpoint
 from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerCode
 from dagkit.ledger.format.hashing import canonical, hash_of, read_json
 from dagkit.ledger.stores.local import LocalStore
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store, refused
 
 Shelf = Literal["data", "checkpoints"]
+WORDS: dict[Shelf, str] = {"data": "slice", "checkpoints": "checkpoint"}
 
 # As files of their own, a slice and a checkpoint would be two more files and syncs for each window, and a crash between
 # them and the block would leave orphans. The cost is a second place in which readers look.
@@ -37,22 +38,25 @@ class Objects:
             try:
                 return self._store.create(key, content)
             except KeyTaken:
-                with contextlib.suppress(KeyMissing):  # `gc` deleted it in between: create it
+                # `gc` may delete the copy in between, or it is damaged. Then the next round creates it.
+                with contextlib.suppress(KeyMissing):
                     return self._reuse(key, content)
 
     def _reuse(self, key: str, content: bytes) -> None:
         """Renew the age of a content that a crash left: `gc` must keep it until the block that names it is appended."""
         if self._store.get(key) != content:
+            # `put` creates it again. Not `replace`, which need not be durable, as the block that names the content is.
+            self._store.delete([key])
+            raise KeyMissing(key)
+        if not isinstance(self._store, LocalStore):
             self._store.replace(key, content)
-        elif isinstance(self._store, LocalStore):  # replacing it could lose its durability
-            try:
-                os.utime(self._store.root / key)
-            except FileNotFoundError:
-                raise KeyMissing(key) from None
-            except OSError as error:
-                raise refused(str(self._store), error) from error
-        else:
-            self._store.replace(key, content)
+            return
+        try:
+            os.utime(self._store.root / key)
+        except FileNotFoundError:
+            raise KeyMissing(key) from None
+        except OSError as error:
+            raise refused(str(self._store), error) from error
 
     def has(self, shelf: Shelf, name: str) -> bool:
         return self._store.exists(self.key(shelf, name))
@@ -62,7 +66,7 @@ class Objects:
         inline = (record.objects or {}).get(name)
         if inline is not None:
             return inline.encode()
-        what = "slice" if shelf == "data" else "checkpoint"
+        what = WORDS[shelf]
         try:
             content = self._store.get(self.key(shelf, name))
         except KeyMissing:
@@ -84,15 +88,12 @@ class Objects:
         return Fault(code, problem, "restore the file from a backup of the folder", self._chain, record.seq)
 
 
-def contents_named(event: Event) -> Iterator[tuple[Shelf, str]]:
+def contents_named(event: Event) -> Iterator[tuple[Shelf, DataSlice | Checkpoint]]:
     """Yield the contents that a block adds to its chain: its slice, and its checkpoint unless it is the one before."""
-    if not isinstance(event, AddData | ExecuteTransform):
-        return
-    if event.new_data is not None:
-        yield "data", event.new_data.physical_hash
-    left = event.new_checkpoint
-    if left is not None and left.physical_hash != event.prev_checkpoint:
-        yield "checkpoints", left.physical_hash
+    if isinstance(event, DataEvent) and event.new_data is not None:
+        yield "data", event.new_data
+    if (checkpoint := changed_checkpoint(event)) is not None:
+        yield "checkpoints", checkpoint
 
 
 def is_small(content: bytes) -> bool:

@@ -32,13 +32,11 @@ HINT_FORMAT: Literal["dagkit.head/1"] = "dagkit.head/1"
 
 _logger = logging.getLogger(__name__)
 
-
 _BLOCK_NAME = re.compile(r"([0-9]{20})\.json")
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.jsonl")
 
 _HINT_SIZE = 320
 """Hints have a fixed size, so that overwriting one in place leaves no remains of the old one."""
-
 
 HEADS = "heads"
 """The folder of the hints. It lies beside the ledger's folder, because it must survive a loss of that folder."""
@@ -58,7 +56,7 @@ class Hint(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Listing:
     """The result of a listing: the last block, and the first missing block before it, if any."""
 
     last: int | None
@@ -84,12 +82,12 @@ class Log:
             self.store.create(key, line)
         except KeyTaken:
             raise self.taken(seq) from None
-        if self.store.exists(
-            self._segment_key(seq)
-        ):  # this writer is late by up to a thousand blocks: compare with the segment
-            kept = self._from_segment(seq)
+        # The key is also free if another writer has appended the block and packed it. So each append asks for the
+        # segment, which holds the block that was committed.
+        if self.store.exists(self._segment_key(seq)):
+            committed = self._from_segment(seq)
             self.store.delete([key])
-            if kept != line:
+            if committed != line:
                 raise self.taken(seq)
             return
         self._recent[seq] = line
@@ -106,7 +104,9 @@ class Log:
         return self._line(seq)
 
     def _line(self, seq: int) -> bytes:
-        for _ in range(2):  # a file that vanishes between the two reads was moved into a segment
+        # A file that vanishes between the two reads was moved into a segment, so a second round finds it there. The
+        # segment comes first: a loose file beside it may be that of a late writer.
+        for _ in range(2):
             try:
                 return self._from_segment(seq)
             except KeyMissing:
@@ -143,13 +143,13 @@ class Log:
             try:
                 packed = self.store.get(self._segment_key(seq))
             except KeyMissing:
-                for one in range(seq, min(last + 1, start + SEGMENT_SIZE)):
-                    yield one, self.line(one)
+                for number in range(seq, min(last + 1, start + SEGMENT_SIZE)):
+                    yield number, self.line(number)
             else:
-                for one, line in enumerate(segment.unpack(packed, self.chain, start), start):
-                    if seq <= one <= last:
+                for number, line in enumerate(segment.unpack(packed, self.chain, start), start):
+                    if seq <= number <= last:
                         self.blocks_read += 1
-                        yield one, line
+                        yield number, line
             seq = start + SEGMENT_SIZE
 
     def records(self, first: int, last: int) -> Iterator[Record]:
@@ -157,20 +157,23 @@ class Log:
         for seq, line in self.lines(first, last):
             yield unseal(line, self.chain, seq)
 
-    def find(self) -> Found:
+    def find(self) -> Listing:
         """Find the last block by listing; no block is read."""
         loose = self.loose()
         if not loose:
             sealed = self.sealed()
-            return Found(None) if not sealed else Found(None, hole=sealed[-1] + SEGMENT_SIZE)
+            # The head is never packed, so segments without a file after them have lost it.
+            return Listing(None) if not sealed else Listing(None, hole=sealed[-1] + SEGMENT_SIZE)
         last = max(loose)
         present, seq = set(loose), last
+        # Also ask for each name: a listing may miss blocks that are created meanwhile.
         while seq in present or (seq >= 0 and self.store.exists(self.block_key(seq))):
-            seq -= 1  # also check by name: a listing may miss blocks that are created meanwhile
+            seq -= 1
         if seq < 0 or self.store.exists(self._segment_key(seq)):
-            return Found(last)
-        before = [one for one in loose if one < seq] + [s + SEGMENT_SIZE - 1 for s in self.sealed() if s < seq]
-        return Found(last, hole=max(before, default=-1) + 1)  # not block by block: a stray file may have a huge number
+            return Listing(last)
+        # Not block by block: a stray file may have a huge number.
+        before = [number for number in loose if number < seq] + [s + SEGMENT_SIZE - 1 for s in self.sealed() if s < seq]
+        return Listing(last, hole=max(before, default=-1) + 1)
 
     def is_unborn(self) -> bool:
         """Whether nothing was ever appended here; a lost chain still has a hint or a segment."""
@@ -236,6 +239,7 @@ class Log:
                 gone = self._kept_twice(first)
         for seq in numbers:
             self._recent.pop(seq, None)
+        # After the segment: a reader, or a crash in between, must find each block in one of the two places.
         self.store.delete(self.block_key(seq) for seq in gone)
         return len(gone)
 
@@ -249,10 +253,8 @@ class Log:
                 yield error.fault
 
     def _kept_twice(self, first: int) -> list[int]:
-        """The loose blocks that an existing segment holds too; raise `ChainBroken` unless the segment is whole.
-
-        The files may be the only intact copy, so none is deleted before the whole segment was read.
-        """
+        """The loose blocks that an existing segment holds too; raise `ChainBroken` unless the segment is whole."""
+        # The caller deletes these files, which may be the only intact copy. So the whole segment is read first.
         loose = [seq for seq in self.loose() if first <= seq < first + SEGMENT_SIZE]
         if not loose:
             return []
@@ -260,13 +262,13 @@ class Log:
         lines = list(segment.unpack(content, self.chain, first))
         if len(lines) != SEGMENT_SIZE or segment.pack(first, lines) != content:
             raise ChainBroken(self._unlike(first))
-        kept = []
+        doubled = []
         for seq in loose:
             with contextlib.suppress(KeyMissing):  # the other writer is deleting them
                 if self.store.get(self.block_key(seq)) != lines[seq - first]:
                     raise ChainBroken(self._unlike(seq))
-                kept.append(seq)
-        return kept
+                doubled.append(seq)
+        return doubled
 
     def _again(self, seq: int) -> bytes:
         """Read and check a line of an earlier session; a damaged one stays a file, which a backup can replace."""
@@ -278,7 +280,7 @@ class Log:
         """Pack all full runs, also those that a crash or a full disk left loose; one listing in a thousand appends."""
         starts = {seq - SEGMENT_SIZE}
         with contextlib.suppress(StoreError):  # the block is appended; the next packing tries again
-            starts.update(one - one % SEGMENT_SIZE for one in self.loose() if one < seq)
+            starts.update(number - number % SEGMENT_SIZE for number in self.loose() if number < seq)
         for first in sorted(starts):
             self._pack_quietly(first)
 

@@ -28,7 +28,7 @@ def swapped(chain: str, folder: str, wanted: str, found: str) -> Fault:
     )
 
 
-def outdated(chain: str, last: int, seq: int, witness: str) -> Fault:
+def cut_short(chain: str, last: int, seq: int, witness: str) -> Fault:
     """A chain that ends before a block that was committed."""
     return Fault(
         code="head-lost",

@@ -8,59 +8,54 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dagkit.ledger.chain.log import Log
 from dagkit.ledger.chain.transaction import PROMISE_FORMAT, Promise, Transaction
 from dagkit.ledger.format.block import parse, unwritable
 from dagkit.ledger.format.faults import ChainBroken, Fault, SequenceTaken
 from dagkit.ledger.format.hashing import canonical, hash_of, read_json
-from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken
 
 
-def key(folder: str, transaction: Transaction) -> str:
+def key(log: Log, transaction: Transaction) -> str:
     """The key of the promise of the window that follows this data block."""
     after = "start" if transaction.after is None else f"{transaction.after.seq:020d}"
-    return f"{folder}/planned/{after}.json"
+    return f"{log.folder}/planned/{after}.json"
 
 
-def read(store: Store, folder: str, chain: str, fresh: Transaction) -> Transaction | None:
+def read(log: Log, fresh: Transaction) -> Transaction | None:
     """The promised transaction that replaces a fresh one, if there is one."""
+    place = key(log, fresh)
     try:
-        content = store.get(key(folder, fresh))
+        content = log.store.get(place)
     except KeyMissing:
         return None
-    promise = _unsealed(content, chain, key(folder, fresh))
+    promise = _unsealed(content, log.chain, place)
     ids = [planned.input.dataset_id for planned in promise.inputs]
     if promise.after != fresh.after or ids != [planned.input.dataset_id for planned in fresh.inputs]:
         return None  # the transform was set again, or the promise belongs to another history
     return replace(fresh, inputs=promise.inputs, notes=promise.notes, promised=True)
 
 
-def keep(store: Store, folder: str, chain: str, transaction: Transaction, notes: Mapping[str, Any]) -> Transaction:
+def keep(log: Log, transaction: Transaction, notes: Mapping[str, Any]) -> Transaction:
     """Store the promise; raise `SequenceTaken` if a different one is stored."""
-    place = key(folder, transaction)
+    place = key(log, transaction)
     try:
-        canonical(dict(notes)).encode()  # before validation, which would silently repair half a character in a name
+        # Before validation, which would silently repair half a character in a name.
+        canonical(dict(notes)).encode()
         content = _sealed(Promise(after=transaction.after, inputs=transaction.inputs, notes=notes))
     except ValueError as error:
         raise unwritable("the plan of a window", error) from error
     try:
-        store.create(place, content)
+        log.store.create(place, content)
     except KeyTaken:
-        kept = read(store, folder, chain, transaction)
-        if kept is None:  # left over from another history
-            store.delete([place])
-            return keep(store, folder, chain, transaction, notes)
-        if (kept.inputs, kept.notes) != (transaction.inputs, dict(notes)):
-            raise SequenceTaken(_taken(chain)) from None
+        promised = read(log, transaction)
+        if promised is None:  # left over from another history
+            log.store.delete([place])
+            return keep(log, transaction, notes)
+        if (promised.inputs, promised.notes) != (transaction.inputs, dict(notes)):
+            problem, help_ = "another plan of this window was promised before", "run that plan: `plan_next` returns it"
+            raise SequenceTaken(Fault("promise-taken", problem, help_, log.chain)) from None
     return replace(transaction, notes=notes, promised=True)
-
-
-def _taken(chain: str) -> Fault:
-    return Fault(
-        code="promise-taken",
-        problem="another plan of this window was promised before",
-        help="run the promised one: `plan_next` gives it back",
-        chain=chain,
-    )
 
 
 def _sealed(promise: Promise) -> bytes:

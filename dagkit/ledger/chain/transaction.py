@@ -45,7 +45,6 @@ class Promise(Wire):
 class Transaction:
     """Everything needed to prepare the next data block of a chain."""
 
-    chain: str
     after: Pointer | None
     prev_offset: int | None
     checkpoint: Checkpoint | None
@@ -102,24 +101,24 @@ class Transaction:
 
 def planned(dataset_id: str, last: Position, upto: InputBlock | None) -> PlannedInput:
     """The part of an input between the last consumed block and `upto`; without new blocks its new fields are None."""
-    moved = upto is not None and upto.hash != last.block_hash
-    new_offset = upto.offset if upto is not None and moved and upto.offset != last.offset else None
+    if upto is None or upto.hash == last.block_hash:
+        unmoved = ExecuteTransformInput(dataset_id=dataset_id, prev_block_hash=last.block_hash, prev_offset=last.offset)
+        return PlannedInput(input=unmoved, seq=last.seq)
     return PlannedInput(
         input=ExecuteTransformInput(
             dataset_id=dataset_id,
             prev_block_hash=last.block_hash,
-            new_block_hash=upto.hash if upto is not None and moved else None,
+            new_block_hash=upto.hash,
             prev_offset=last.offset,
-            new_offset=new_offset,
+            new_offset=None if upto.offset == last.offset else upto.offset,
         ),
-        seq=upto.seq if upto is not None and moved else last.seq,
+        seq=upto.seq,
     )
 
 
-def prepare(chain: str, standing: Standing, heads: Mapping[str, InputBlock]) -> Transaction:
+def prepare(standing: Standing, heads: Mapping[str, InputBlock]) -> Transaction:
     """The next transaction of a chain, from its standing and the heads of its inputs."""
     return Transaction(
-        chain=chain,
         after=standing.data_at,
         prev_offset=standing.offset,
         checkpoint=None if standing.data is None else standing.data.new_checkpoint,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dagkit.ledger.chain.contents import Objects
 from dagkit.ledger.chain.log import Log
 from dagkit.ledger.format.block import Pointer, Record
-from dagkit.ledger.format.events import AddData, Event, ExecuteTransform, ExecuteTransformInput
+from dagkit.ledger.format.events import DataEvent, Event, ExecuteTransformInput
 from dagkit.ledger.format.faults import ChainBroken
 from dagkit.ledger.rules import InputBlock
 from dagkit.ledger.rules.standing import Standing
@@ -38,7 +38,7 @@ InputChains = Callable[[str], InputChain | None]
 def offset_at(record: Record, read: Callable[[Pointer], Record]) -> int | None:
     """The last offset of a chain's data at one of its blocks."""
     event = record.block.event
-    if isinstance(event, AddData | ExecuteTransform):
+    if isinstance(event, DataEvent):
         return event.last_offset
     return None if record.carry.data is None else offset_at(read(record.carry.data), read)
 
@@ -51,7 +51,7 @@ class StoredWitness:
     objects: Objects
     standing: Standing
     chains: InputChains
-    given: frozenset[str]
+    appended: frozenset[str]
     """Hashes of the contents that are appended together with the block."""
     numbers: Mapping[str, int]
     """The numbers of input blocks, by hash."""
@@ -66,10 +66,10 @@ class StoredWitness:
             return False
 
     def has_data(self, name: str) -> bool:
-        return name in self.given or self.objects.has("data", name)
+        return name in self.appended or self.objects.has("data", name)
 
     def has_checkpoint(self, name: str) -> bool:
-        return name in self.given or self.objects.has("checkpoints", name)
+        return name in self.appended or self.objects.has("checkpoints", name)
 
     def knows_input(self, dataset_id: str) -> bool:
         return self.chains(dataset_id) is not None
@@ -88,10 +88,10 @@ class StoredWitness:
             return found if found.hash == block_hash else None
         return self._in_backlog(chain, head.seq, dataset_id, block_hash)
 
-    def number_of(self, given: ExecuteTransformInput) -> int | None:
+    def number_of(self, part: ExecuteTransformInput) -> int | None:
         """The number of the last consumed block of an input."""
-        assert given.new_block_hash is not None, "an input without new data has no new block"
-        found = self.input_block(given.dataset_id, given.new_block_hash)
+        assert part.new_block_hash is not None, "an input without new data has no new block"
+        found = self.input_block(part.dataset_id, part.new_block_hash)
         return None if found is None else found.seq
 
     def _in_backlog(self, chain: InputChain, newest: int, dataset_id: str, block_hash: str) -> InputBlock | None:

@@ -84,7 +84,7 @@ class Manifest(Wire):
 
 def manifest_of(record: Record) -> dict[str, Any]:
     """The block as a manifest."""
-    return {"kind": "MetadataBlock", "version": MANIFEST_VERSION, "content": record.block.as_json()}
+    return Manifest(content=record.block).as_json()
 
 
 def export(ledger: Ledger, out: Path, form: Form = "yaml") -> Export:
@@ -124,13 +124,10 @@ def _text(manifest: dict[str, Any], form: Form) -> str:
 
 
 def _export_contents(chain: Chain, record: Record, folder: Path) -> None:
-    for shelf, name in contents_named(record.block.event):
-        _keep(folder / shelf / name, chain.objects.get(shelf, name, record))
-
-
-def _keep(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    for shelf, content in contents_named(record.block.event):
+        path = folder / shelf / content.physical_hash
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(chain.objects.get(shelf, content.physical_hash, record))
 
 
 def import_into(ledger: Ledger, source: Path) -> Export:
@@ -203,9 +200,8 @@ def read_blocks(path: Path, chain: str) -> Iterator[MetadataBlock]:
 
 
 def _block(document: Any, chain: str) -> MetadataBlock:
-    if (
-        old := outdated(document, chain)
-    ) is not None:  # before the version check: the fabric numbers manifests differently
+    # Before the version check: the fabric counts versions of manifests differently.
+    if (old := outdated(document, chain)) is not None:
         raise VersionUnreadable(old)
     version = document.get("version") if isinstance(document, dict) else None
     if type(version) is not int or version != MANIFEST_VERSION:
@@ -232,7 +228,7 @@ def _is_written_so(manifest: Manifest, document: Any) -> bool:
 
 
 def _contents(block: MetadataBlock, folder: Path) -> list[bytes]:
-    paths = [folder / shelf / name for shelf, name in contents_named(block.event)]
+    paths = [folder / shelf / content.physical_hash for shelf, content in contents_named(block.event)]
     try:
         return [path.read_bytes() for path in paths if path.exists()]
     except OSError as error:
@@ -243,17 +239,17 @@ def _numbers(ledger: Ledger, block: MetadataBlock, cursors: dict[str, Iterator[R
     """The numbers of the input blocks that the window consumed; each input is read once, in step with the windows."""
     if not isinstance(block.event, ExecuteTransform):
         return {}
-    found: dict[str, int] = {}
-    for given in block.event.query_inputs:
-        chain = ledger.by_id(given.dataset_id)
-        if given.new_block_hash is None or chain is None:
+    numbers: dict[str, int] = {}
+    for part in block.event.query_inputs:
+        chain = ledger.by_id(part.dataset_id)
+        if part.new_block_hash is None or chain is None:
             continue
-        cursor = cursors.setdefault(given.dataset_id, chain.records())
+        cursor = cursors.setdefault(part.dataset_id, chain.records())
         for record in cursor:
-            if record.hash == given.new_block_hash:
-                found[record.hash] = record.seq
+            if record.hash == part.new_block_hash:
+                numbers[record.hash] = record.seq
                 break
-    return found
+    return numbers
 
 
 def _unreadable(what: str, why: str) -> Fault:

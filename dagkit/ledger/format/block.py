@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, NonNegativeInt, ValidationError
 
 from dagkit.ledger.format.events import DatasetId, DatasetKind, Event
 from dagkit.ledger.format.faults import BlockRefused, ChainBroken, Fault, VersionUnreadable
@@ -34,7 +34,7 @@ class MetadataBlock(Wire):
 class Pointer(Wire):
     """The number of a block and its expected hash."""
 
-    seq: Annotated[int, Field(ge=0)]
+    seq: NonNegativeInt
     hash: Multihash
 
 
@@ -106,11 +106,12 @@ def unwritable(what: str, error: ValueError) -> BlockRefused:
 
 
 def _sealed(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | None) -> tuple[Record, bytes]:
+    # The members are in alphabetical order, so this is the canonical JSON of the record: it is both hashed and stored.
     body = f'{{"block":{canonical(block.as_json())},"carry":{canonical(carry.as_json())},"format":"{BLOCK_FORMAT}"'
     name = hash_of(f"{body}}}".encode())
-    kept = f',"objects":{canonical(dict(objects))}' if objects else ""
+    inline = f',"objects":{canonical(dict(objects))}' if objects else ""
     record = Record(hash=name, block=block, carry=carry, objects=objects or None, format=BLOCK_FORMAT)
-    return record, f'{body},"hash":"{name}"{kept}}}\n'.encode()
+    return record, f'{body},"hash":"{name}"{inline}}}\n'.encode()
 
 
 def unseal(line: bytes, chain: str, seq: int) -> Record:
@@ -124,12 +125,14 @@ def unseal(line: bytes, chain: str, seq: int) -> Record:
 
 
 def _unsealed(document: Any, line: bytes, chain: str, seq: int) -> Record:
-    if isinstance(document, dict) and "hash" not in document:  # not a dagkit record, but perhaps another tool's block
+    # Without a hash it is no record of dagkit, but perhaps another tool's block.
+    if isinstance(document, dict) and "hash" not in document:
         _refuse_outdated(document, chain, seq)
-    _own_hash(document, chain, seq)
+    # Before the fields: a flipped bit in a name must not be reported as a later version's field.
+    _check_hash(document, chain, seq)
     record = parse(Record, document, BLOCK_FORMAT, chain, seq)
-    _, again = _sealed(record.block, record.carry, record.objects)
-    if again != line:
+    # One value has many JSON texts. If others were accepted, an edit that means the same would go unnoticed.
+    if _sealed(record.block, record.carry, record.objects)[1] != line:
         raise ChainBroken(_damaged(chain, seq, "is not written in the ledger's form: the file was edited"))
     for name, content in (record.objects or {}).items():
         if hash_of(content.encode()) != name:
@@ -146,8 +149,8 @@ def _unsealed(document: Any, line: bytes, chain: str, seq: int) -> Record:
     return record
 
 
-def _own_hash(document: Any, chain: str, seq: int) -> None:
-    """Check the hash before the fields: a flipped bit in a name must not be reported as a later version's field."""
+def _check_hash(document: Any, chain: str, seq: int) -> None:
+    """Raise `ChainBroken` if the record has not the hash that it records."""
     if not isinstance(document, dict) or document.get("format", BLOCK_FORMAT) != BLOCK_FORMAT:
         return
     body = canonical({part: document.get(part) for part in ("block", "carry", "format")})

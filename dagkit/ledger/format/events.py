@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, NonNegativeInt, StringConstraints
 
 from dagkit.ledger.format.hashing import Multihash
 from dagkit.ledger.format.wire import Instant, Offset, Wire
@@ -39,7 +39,7 @@ class DataSlice(Wire):
     logical_hash: Multihash
     physical_hash: Multihash
     offset_interval: OffsetInterval
-    size: Annotated[int, Field(ge=0)]
+    size: NonNegativeInt
 
     @property
     def first(self) -> int:
@@ -56,7 +56,7 @@ class Checkpoint(Wire):
     """The state after one event."""
 
     physical_hash: Multihash
-    size: Annotated[int, Field(ge=0)]
+    size: NonNegativeInt
 
 
 class SourceState(Wire):
@@ -180,7 +180,15 @@ class ExecuteTransform(Wire):
 
 
 DataEvent = AddData | ExecuteTransform
+"""Events with data, a checkpoint and a watermark."""
 KeyEvent = Seed | SetDataSchema | SetTransform
 """Events that declare something which holds until it is declared again."""
 
 Event = Annotated[DataEvent | KeyEvent, Field(discriminator="kind")]
+
+
+def changed_checkpoint(event: Event) -> Checkpoint | None:
+    """The checkpoint that an event leaves; None if it carries the one before, or has none."""
+    if not isinstance(event, DataEvent) or event.new_checkpoint is None:
+        return None
+    return None if event.new_checkpoint.physical_hash == event.prev_checkpoint else event.new_checkpoint

@@ -31,10 +31,11 @@ def _no_number(name: str) -> float:
 
 
 def _without_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) != len(members):
+    unique = dict(members)
+    # Parsers differ in which of two they keep, so one text would have two meanings.
+    if len(unique) != len(members):
         raise ValueError("it has a duplicate key")
-    return found
+    return unique
 
 
 _decode = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_without_duplicates).decode

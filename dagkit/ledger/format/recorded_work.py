@@ -10,21 +10,19 @@ an input operator found it or one in the middle of the graph.
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
 from dagkit.ledger.format.events import DataField, DataSchema
 from dagkit.ledger.format.wire import Json, Offset, Wire
 from dagkit.ranges.progress import percent
-
-Place = Annotated[int, Field(ge=0)]
 
 
 class Span(Wire):
     """The range `[start, end)` of a source, or of the shares of an element; without an end it is unbounded."""
 
     source: str
-    start: Place
-    end: Place | None = None
+    start: NonNegativeInt
+    end: NonNegativeInt | None = None
     shares: Literal[True] | None = None
     """Whether `start` and `end` are shares. Up to November 2026 windows did not record that."""
 
@@ -43,7 +41,7 @@ class WorkBlock(Span):
     """A discovered range: one record of a root chain's data."""
 
     shares: None = None
-    size: Place | None = None
+    size: NonNegativeInt | None = None
     """The length of the whole source, if it is known and final."""
     extra: Mapping[str, Json] | None = None
     """Further values that the input operator passes to the reader."""
@@ -53,15 +51,17 @@ class WorkBlock(Span):
         return Span(source=self.source, start=self.start, end=self.end)
 
     def as_json(self) -> dict[str, Any]:
-        """The row. Its further values stay as they are: pydantic would write null for an infinite number."""
+        """The row of the range."""
         row = super().as_json()
+        # Unchanged: pydantic would write null for an infinite number.
         return row if self.extra is None else {**row, "extra": dict(self.extra)}
 
 
 def block_row(
     source: str, start: int, end: int | None, size: int | None, extra: Mapping[str, JsonValue]
 ) -> dict[str, Any]:
-    """The row of a range, as `WorkBlock` checks and writes it; that takes five times as long for plain numbers."""
+    """The row of a range, as `WorkBlock` checks and writes it."""
+    # For plain numbers, `WorkBlock` takes five times as long.
     numbers = [start] if end is None else [start, end]
     if size is not None:
         numbers.append(size)
@@ -84,7 +84,7 @@ class EmittedItem(Wire):
     item: Json
 
     def as_json(self) -> dict[str, Any]:
-        """The row; an item may be null, which differs from an absent one."""
+        """The row of the item, which may be null: that differs from an absent item."""
         return {**super().as_json(), "item": self.item}
 
 
@@ -97,52 +97,52 @@ def row_of(row: Any) -> WorkBlock | EmittedItem:
 class Folded(Wire):
     """Elements that a window found and did, and that are recorded as a sum because they are many."""
 
-    elements: Place
-    positions: Place
-    """The sum of their positions; shares are none."""
+    elements: NonNegativeInt
+    positions: NonNegativeInt
+    """The sum of their positions, without shares."""
 
 
 class WaitingSum(Wire):
-    """How much waits, which does not depend on how it is cut: the sums of all ends, without all starts."""
+    """The amount of work that waits: the sum of all ends minus that of all starts, however the ranges are divided."""
 
     positions: int = 0
     shares: int = 0
-    endless: Place = 0
-    """The number of stretches without an end: of these, only the starts count."""
+    endless: NonNegativeInt = 0
+    """The number of ranges without an end; the sums contain only their starts."""
 
 
 class InputWork(Wire):
-    """What a window did with the work of one operator's input. A stretch that it had twice is listed twice."""
+    """What a window did with the work of one operator's input. A range that came twice is listed twice."""
 
     input: Annotated[str, Field(min_length=1)]
     given: tuple[Span, ...] = ()
-    """What came of blocks of root chains that list it."""
+    """Ranges from the blocks of root chains that the window consumed."""
     found: tuple[Span, ...] = ()
-    """What came from elsewhere: from operators in the middle of the graph, or as an item of an input operator."""
+    """Ranges from elsewhere: from operators in the middle of the graph, or from items of an input operator."""
     folded: Folded | None = None
-    """What was found and consumed besides."""
+    """Further elements that were found and consumed."""
     retried: tuple[Span, ...] | None = None
-    """What had been set aside, and was put back."""
+    """Ranges that had been set aside, and wait again."""
     consumed: tuple[Span, ...] = ()
     skipped: tuple[Span, ...] | None = None
-    """What was not read because it was not there any more, such as messages that were removed."""
+    """Ranges that were not read because they were gone, such as messages that a broker removed."""
     aside: tuple[Span, ...] | None = None
-    """What was set aside instead of being consumed; it can be retried."""
+    """Ranges that were set aside instead of being consumed; a user can retry them."""
     given_up: tuple[Span, ...] | None = None
-    """What a user gave up for good."""
+    """Ranges that a user gave up for good."""
     pending: tuple[Span, ...] = ()
-    """What waits after this window; empty if `waits` is set."""
+    """Ranges that wait after this window; empty if `waits` is set."""
     waits: WaitingSum | None = None
-    """The sum of what waits, because it is much: that is what waited before and came, and was not settled."""
+    """The sum of the ranges that wait, if they are many: all that waited before or came, and were not settled."""
 
     @property
     def had(self) -> tuple[Span, ...]:
-        """What came in this window."""
+        """Ranges that came in this window."""
         return *self.given, *self.found, *(self.retried or ())
 
     @property
     def settled(self) -> tuple[Span, ...]:
-        """What no longer waits after this window."""
+        """Ranges that no longer wait after this window."""
         return *self.consumed, *(self.skipped or ()), *(self.aside or ()), *(self.given_up or ())
 
 

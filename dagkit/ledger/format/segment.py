@@ -19,6 +19,8 @@ SEGMENT_SIZE = 1000
 _HEAD = '{{"format":"{format}","first":{first:20d},"count":{count:6d},"ends":['
 _HEAD_SIZE = len(_HEAD.format(format=SEGMENT_FORMAT, first=0, count=0))
 _ENTRY = 13
+"""The width of an entry: twelve digits and a comma."""
+# The last entry has no comma behind it.
 _INDEX_SIZE = _HEAD_SIZE + SEGMENT_SIZE * _ENTRY + len("]}\n") - 1
 _FORMAT = re.compile(rb'\{"format":"([^"]*)"')
 _NUMBER = re.compile(rb" *[0-9]+")

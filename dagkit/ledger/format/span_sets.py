@@ -8,67 +8,55 @@ from itertools import islice
 from dagkit.ledger.format.recorded_work import Span
 from dagkit.ranges.coverage import Bounds, surplus
 
-Stretch = Bounds
-
 
 def more(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     """What the spans cover more often than the others do."""
     spans, others = list(spans), list(others)
     removed, shared = normal(others), in_shares((*spans, *others))
     return [
-        span_between(source, *stretch, shared)
-        for source, stretches in normal(spans).items()
-        for stretch in surplus(stretches, removed.get(source, ()))
+        span_between(source, *rest, shared)
+        for source, bounds in normal(spans).items()
+        for rest in surplus(bounds, removed.get(source, ()))
     ]
 
 
-def normal(spans: Iterable[Span]) -> dict[str, list[Stretch]]:
+def normal(spans: Iterable[Span]) -> dict[str, list[Bounds]]:
     """The ranges of each source, in order; an open end is infinite."""
-    found: dict[str, list[Stretch]] = defaultdict(list)
+    ranges: dict[str, list[Bounds]] = defaultdict(list)
     for span in spans:
         if span.end is None or span.end > span.start:
-            found[span.source].append((span.start, float("inf") if span.end is None else span.end))
-    return {source: sorted(stretches) for source, stretches in sorted(found.items())}
+            ranges[span.source].append((span.start, float("inf") if span.end is None else span.end))
+    return {source: sorted(bounds) for source, bounds in sorted(ranges.items())}
 
 
 def overlaps(spans: Iterable[Span]) -> list[Span]:
     """The ranges that more than one of the spans cover."""
-    found = []
-    for source, stretches in normal(spans).items():
-        reached: float = 0
-        for start, end in stretches:
-            if start < reached:
-                found.append(span_between(source, start, min(end, reached)))
-            reached = max(reached, end)
-    return found
+    return [
+        span_between(source, *twice)
+        for source, bounds in normal(spans).items()
+        for twice in surplus(bounds, merged(bounds))
+    ]
 
 
 def without(spans: Iterable[Span], removed: Iterable[Span]) -> list[Span]:
-    """The spans minus the removed ones."""
-    holes, found = normal(removed), []
-    for source, stretches in normal(spans).items():
-        for start, end in merged(stretches):
-            at: float = start
-            for low, high in merged(holes.get(source, [])):
-                if high <= at or low >= end:
-                    continue
-                if low > at:
-                    found.append(span_between(source, at, low))
-                at = max(at, high)
-            if at < end:
-                found.append(span_between(source, at, end))
-    return found
+    """The spans minus the removed ones, however often each is covered."""
+    holes = normal(removed)
+    return [
+        span_between(source, *rest)
+        for source, bounds in normal(spans).items()
+        for rest in surplus(merged(bounds), merged(holes.get(source, [])))
+    ]
 
 
-def merged(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Merge ranges that touch or overlap."""
-    found: list[Stretch] = []
-    for start, end in stretches:
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+def merged(bounds: Sequence[Bounds]) -> list[Bounds]:
+    """Merge sorted ranges that touch or overlap."""
+    result: list[Bounds] = []
+    for start, end in bounds:
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(result[-1][1], end))
         else:
-            found.append((start, end))
-    return found
+            result.append((start, end))
+    return result
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
@@ -76,7 +64,7 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     spans = list(spans)
     shared = in_shares(spans)
     return [
-        span_between(source, *stretch, shared) for source, found in normal(spans).items() for stretch in merged(found)
+        span_between(source, *whole, shared) for source, bounds in normal(spans).items() for whole in merged(bounds)
     ]
 
 
@@ -90,27 +78,26 @@ def span_between(source: str, start: float, end: float, shared: frozenset[str] =
     return Span(source=source, start=int(start), end=stop, shares=True if source in shared else None)
 
 
-def covered(spans: Iterable[Span], known: Sequence[Stretch]) -> list[Span]:
-    """The parts of one source's spans that lie in known ranges."""
-    found = []
-    for span in spans:
-        end = float("inf") if span.end is None else span.end
-        first = max(0, bisect_left(known, (span.start, -1.0)) - 1)
-        for low, high in islice(known, first, bisect_left(known, (end, -1.0))):
-            if max(low, span.start) < min(high, end):
-                found.append(span_between(span.source, max(low, span.start), min(high, end)))
-    return found
+def covered(span: Span, known: Sequence[Bounds]) -> list[Span]:
+    """The parts of a span that lie in known ranges, which are sorted and disjoint."""
+    end = float("inf") if span.end is None else span.end
+    # Each block asks this of all ranges known so far, so only those near it are compared.
+    first = max(0, bisect_left(known, (span.start, -1.0)) - 1)
+    near = islice(known, first, bisect_left(known, (end, -1.0)))
+    common = ((max(low, span.start), min(high, end)) for low, high in near)
+    return [span_between(span.source, low, high) for low, high in common if low < high]
 
 
 def positions_in(spans: Iterable[Span]) -> int:
-    """How many positions of sources the spans have; shares are none, and what has no end counts as 0."""
-    return sum(map(length_of, (span for span in spans if not span.shares)))
+    """How many positions of sources the spans have, without shares; a span without an end counts as 0."""
+    return sum(length_of(span) for span in spans if not span.shares)
 
 
 def shares_in(spans: Iterable[Span]) -> int:
-    return sum(map(length_of, (span for span in spans if span.shares)))
+    """How many shares of elements the spans have; a span without an end counts as 0."""
+    return sum(length_of(span) for span in spans if span.shares)
 
 
 def length_of(span: Span) -> int:
-    """Its length in its own unit; of what has no end, 0."""
+    """The length of a span in its own unit; 0 without an end."""
     return 0 if span.end is None else span.end - span.start

@@ -6,7 +6,7 @@ they would judge it against the wrong standing.
 
 from collections.abc import Callable, Iterator
 
-from dagkit.ledger.format.events import AddData, ExecuteTransform
+from dagkit.ledger.format.events import DataEvent
 from dagkit.ledger.format.faults import Fault
 from dagkit.ledger.rules import data_rules, declaration_rules, input_rules, order_rules
 from dagkit.ledger.rules.proposal import InputBlock, Proposal, Witness
@@ -59,7 +59,7 @@ def judge(at: Proposal) -> list[Fault]:
     misplaced = [fault for law in ORDER for fault in law(at)]
     if misplaced:
         return misplaced
-    rest = DATA if isinstance(at.block.event, AddData | ExecuteTransform) else DECLARATIONS
+    rest = DATA if isinstance(at.block.event, DataEvent) else DECLARATIONS
     return [fault for law in rest for fault in law(at)]
 
 

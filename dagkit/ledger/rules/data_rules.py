@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from dagkit.ledger.format.events import AddData, DataEvent, ExecuteTransform
+from dagkit.ledger.format.events import AddData, DataEvent, ExecuteTransform, changed_checkpoint
 from dagkit.ledger.format.faults import Fault
 from dagkit.ledger.rules.proposal import Proposal, fault
 
 
 def _data(at: Proposal) -> DataEvent:
     event = at.block.event
-    assert isinstance(event, AddData | ExecuteTransform), "these rules apply to data blocks only"
+    assert isinstance(event, DataEvent), "these rules apply to data blocks only"
     return event
 
 
@@ -20,7 +20,7 @@ def an_event_says_something(at: Proposal) -> Iterator[Fault]:
         return
     if isinstance(event, AddData) and event.new_source_state:
         return
-    if isinstance(event, ExecuteTransform) and any(given.new_block_hash for given in event.query_inputs):
+    if isinstance(event, ExecuteTransform) and any(part.new_block_hash for part in event.query_inputs):
         return
     yield fault(at, "event-empty", f"{event.kind} is empty", "append nothing when nothing happened")
 
@@ -131,7 +131,7 @@ def added_data_move_something(at: Proposal) -> Iterator[Fault]:
     if not isinstance(event, AddData) or event.new_data:
         return
     moved = (
-        (event.new_checkpoint is not None and event.new_checkpoint.physical_hash != event.prev_checkpoint)
+        changed_checkpoint(event) is not None
         or event.new_watermark != standing.watermark
         or event.new_source_state != standing.source_state
     )
@@ -150,12 +150,12 @@ def slices_and_checkpoints_exist(at: Proposal) -> Iterator[Fault]:
             f"its slice {event.new_data.physical_hash} is not in the ledger",
             "store the slice before its block, or pass it to append",
         )
-    left = event.new_checkpoint
-    carried = left is not None and left.physical_hash == at.standing.checkpoint
-    if left and not carried and not at.witness.has_checkpoint(left.physical_hash):
+    checkpoint = event.new_checkpoint
+    carried = checkpoint is not None and checkpoint.physical_hash == at.standing.checkpoint
+    if checkpoint and not carried and not at.witness.has_checkpoint(checkpoint.physical_hash):
         yield fault(
             at,
             "checkpoint-missing",
-            f"its checkpoint {left.physical_hash} is not in the ledger",
+            f"its checkpoint {checkpoint.physical_hash} is not in the ledger",
             "store the checkpoint before its block, or pass it to append",
         )

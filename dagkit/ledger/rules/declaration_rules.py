@@ -9,10 +9,10 @@ from dagkit.ledger.format.faults import Fault
 from dagkit.ledger.rules.proposal import Proposal, fault
 
 
-def column_type(given: str | Mapping[str, Any]) -> Any:
+def column_type(written: str | Mapping[str, Any]) -> Any:
     """The type in its object form, whichever of the two notations was used."""
-    if isinstance(given, str):
-        return {"kind": given}
+    if isinstance(written, str):
+        return {"kind": written}
     return {
         name: (
             column_type(value)
@@ -21,12 +21,12 @@ def column_type(given: str | Mapping[str, Any]) -> Any:
             if name == "fields"
             else value
         )
-        for name, value in given.items()
+        for name, value in written.items()
     }
 
 
-def _field(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": given["name"], "type": column_type(given["type"])}
+def _field(column: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": column["name"], "type": column_type(column["type"])}
 
 
 def is_optional(column: DataField) -> bool:
@@ -71,12 +71,12 @@ def inputs_are_declared_once(at: Proposal) -> Iterator[Fault]:
 def inputs_are_resolved_and_named(at: Proposal) -> Iterator[Fault]:
     """A name may later mean another chain; an id never does."""
     for event in _transform(at):
-        for given in event.inputs:
-            if not given.dataset_ref.startswith("did:odf:") or not given.alias:
+        for declared in event.inputs:
+            if not declared.dataset_ref.startswith("did:odf:") or not declared.alias:
                 yield fault(
                     at,
                     "input-unresolved",
-                    f"input {given.dataset_ref!r} is not an id with an alias",
+                    f"input {declared.dataset_ref!r} is not an id with an alias",
                     "give the chain's id (did:odf:...) as datasetRef and its name as alias",
                 )
 

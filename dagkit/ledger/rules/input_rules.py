@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dagkit.ledger.format.events import ExecuteTransform, ExecuteTransformInput
+from dagkit.ledger.format.events import ExecuteTransform, ExecuteTransformInput, changed_checkpoint
 from dagkit.ledger.format.faults import Fault
 from dagkit.ledger.rules.proposal import Proposal, fault
 from dagkit.ledger.rules.standing import Position, Standing
@@ -16,9 +16,9 @@ def _inputs(at: Proposal) -> tuple[ExecuteTransformInput, ...]:
     return event.query_inputs if isinstance(event, ExecuteTransform) else ()
 
 
-def _consumed(standing: Standing, given: ExecuteTransformInput) -> Position:
+def _consumed(standing: Standing, part: ExecuteTransformInput) -> Position:
     """How far an input was consumed before."""
-    return standing.consumed.get(given.dataset_id, _FROM_START)
+    return standing.consumed.get(part.dataset_id, _FROM_START)
 
 
 def a_transform_is_declared_before_it_runs(at: Proposal) -> Iterator[Fault]:
@@ -29,35 +29,35 @@ def a_transform_is_declared_before_it_runs(at: Proposal) -> Iterator[Fault]:
 
 def inputs_are_those_declared(at: Proposal) -> Iterator[Fault]:
     """Each window lists every input, in the declared order."""
-    given = tuple(i.dataset_id for i in _inputs(at))
+    read = tuple(i.dataset_id for i in _inputs(at))
     declared = at.standing.inputs
-    if isinstance(at.block.event, ExecuteTransform) and "SetTransform" in at.standing.keys and given != declared:
+    if isinstance(at.block.event, ExecuteTransform) and "SetTransform" in at.standing.keys and read != declared:
         yield fault(
             at,
             "inputs-mismatch",
-            f"it reads {', '.join(given) or 'nothing'}, but {', '.join(declared)} are declared",
+            f"it reads {', '.join(read) or 'nothing'}, but {', '.join(declared)} are declared",
             "name every declared input, in the declared order, also those without new data",
         )
 
 
 def consumption_begins_where_it_ended(at: Proposal) -> Iterator[Fault]:
     """A gap would lose data; an overlap would process it twice."""
-    for given in _inputs(at):
-        last = _consumed(at.standing, given)
-        if (given.prev_block_hash, given.prev_offset) == (last.block_hash, last.offset):
+    for part in _inputs(at):
+        last = _consumed(at.standing, part)
+        if (part.prev_block_hash, part.prev_offset) == (last.block_hash, last.offset):
             continue
         if last == _FROM_START:
             yield fault(
                 at,
                 "input-unfounded",
-                f"input {given.dataset_id} is marked as consumed before, but it was not",
+                f"input {part.dataset_id} is marked as consumed before, but it was not",
                 "leave prevBlockHash and prevOffset out of the first execution",
             )
         else:
             yield fault(
                 at,
                 "input-mismatch",
-                f"input {given.dataset_id} begins after offset {given.prev_offset} of block {given.prev_block_hash}, "
+                f"input {part.dataset_id} begins after offset {part.prev_offset} of block {part.prev_block_hash}, "
                 f"but the last execution ended at offset {last.offset} of block {last.block_hash}",
                 _REPLAN,
             )
@@ -65,49 +65,49 @@ def consumption_begins_where_it_ended(at: Proposal) -> Iterator[Fault]:
 
 def consumption_moves_or_is_absent(at: Proposal) -> Iterator[Fault]:
     """An interval `(x, x]` is empty, and an empty interval is written by absence."""
-    for given in _inputs(at):
-        stays = given.new_block_hash is not None and given.new_block_hash == given.prev_block_hash
-        if stays or (given.new_offset is not None and given.new_offset == given.prev_offset):
+    for part in _inputs(at):
+        stays = part.new_block_hash is not None and part.new_block_hash == part.prev_block_hash
+        if stays or (part.new_offset is not None and part.new_offset == part.prev_offset):
             yield fault(
                 at,
                 "input-unmoved",
-                f"input {given.dataset_id} does not advance",
+                f"input {part.dataset_id} does not advance",
                 "leave newBlockHash and newOffset out if nothing was read",
             )
 
 
 def consumption_runs_forward(at: Proposal) -> Iterator[Fault]:
     """Going back would consume data again."""
-    for given in _inputs(at):
-        new, prev = given.new_offset, given.prev_offset
+    for part in _inputs(at):
+        new, prev = part.new_offset, part.prev_offset
         back = new is not None and prev is not None and new < prev
-        if back or _block_goes_back(at, given):
+        if back or _block_goes_back(at, part):
             yield fault(
                 at,
                 "input-reversed",
-                f"input {given.dataset_id} goes back from offset {prev} to {new}"
+                f"input {part.dataset_id} goes back from offset {prev} to {new}"
                 if back
-                else f"input {given.dataset_id} goes back to an earlier block",
+                else f"input {part.dataset_id} goes back to an earlier block",
                 _REPLAN,
             )
 
 
-def _block_goes_back(at: Proposal, given: ExecuteTransformInput) -> bool:
-    last = _consumed(at.standing, given)
-    if given.new_block_hash is None or last.seq is None or given.new_block_hash == last.block_hash:
+def _block_goes_back(at: Proposal, part: ExecuteTransformInput) -> bool:
+    last = _consumed(at.standing, part)
+    if part.new_block_hash is None or last.seq is None or part.new_block_hash == last.block_hash:
         return False
-    block = at.witness.input_block(given.dataset_id, given.new_block_hash)
+    block = at.witness.input_block(part.dataset_id, part.new_block_hash)
     return block is not None and block.seq < last.seq
 
 
 def offsets_come_with_their_block(at: Proposal) -> Iterator[Fault]:
     """New records are in a new block, so a new offset requires a new block."""
-    for given in _inputs(at):
-        if given.new_offset is not None and given.new_block_hash is None:
+    for part in _inputs(at):
+        if part.new_offset is not None and part.new_block_hash is None:
             yield fault(
                 at,
                 "input-blockless",
-                f"input {given.dataset_id} consumes up to offset {given.new_offset} but names no block",
+                f"input {part.dataset_id} consumes up to offset {part.new_offset} but names no block",
                 "give newBlockHash with newOffset",
             )
 
@@ -116,22 +116,22 @@ def consumed_blocks_exist_and_end_there(at: Proposal) -> Iterator[Fault]:
     """`newOffset` is the last offset at `newBlockHash`: windows consume whole blocks, and checkpoints hold the rest."""
     # The fabric has no form for an offset within a block, and does not check this. A window that leaves half of its
     # blocks for later has them in its checkpoint, so old checkpoints are part of the proof, which `gc` never deletes.
-    for given in _inputs(at):
-        if given.new_block_hash is None or not at.witness.knows_input(given.dataset_id):
+    for part in _inputs(at):
+        if part.new_block_hash is None or not at.witness.knows_input(part.dataset_id):
             continue
-        block = at.witness.input_block(given.dataset_id, given.new_block_hash)
+        block = at.witness.input_block(part.dataset_id, part.new_block_hash)
         if block is None:
             yield fault(
                 at,
                 "input-block-missing",
-                f"input {given.dataset_id} has no block {given.new_block_hash}",
+                f"input {part.dataset_id} has no block {part.new_block_hash}",
                 _REPLAN,
             )
-        elif block.offset != given.last_offset:
+        elif block.offset != part.last_offset:
             yield fault(
                 at,
                 "input-offset-mismatch",
-                f"input {given.dataset_id} is consumed up to offset {given.last_offset}, "
+                f"input {part.dataset_id} is consumed up to offset {part.last_offset}, "
                 f"but block {block.seq} ends at {block.offset}",
                 "consume whole blocks, and keep the rest of them in the checkpoint",
             )
@@ -142,9 +142,6 @@ def an_execution_moves_something(at: Proposal) -> Iterator[Fault]:
     event, standing = at.block.event, at.standing
     if not isinstance(event, ExecuteTransform) or event.new_data or any(i.new_block_hash for i in event.query_inputs):
         return
-    left = event.new_checkpoint
-    moved = (left is not None and left.physical_hash != event.prev_checkpoint) or (
-        event.new_watermark != standing.watermark
-    )
-    if (left or event.new_watermark) and not moved:
+    moved = changed_checkpoint(event) is not None or event.new_watermark != standing.watermark
+    if (event.new_checkpoint or event.new_watermark) and not moved:
         yield fault(at, "transform-unmoved", "ExecuteTransform changes nothing", "append nothing for an idle window")

@@ -19,6 +19,7 @@ from dagkit.ledger.format.events import (
     Seed,
     SetTransform,
     SourceState,
+    changed_checkpoint,
 )
 from dagkit.ledger.format.faults import ChainBroken, Fault
 
@@ -86,29 +87,25 @@ def consumed_numbers(
     """The numbers of the last consumed blocks of the inputs; `number_of` finds those of new blocks."""
     if not isinstance(event, ExecuteTransform):
         return None
-    last = (standing.consumed.get(given.dataset_id, Position()) for given in event.query_inputs)
-    pairs = zip(event.query_inputs, last, strict=True)
-    return tuple(before.seq if given.new_block_hash is None else number_of(given) for given, before in pairs)
+    return tuple(
+        standing.consumed.get(part.dataset_id, Position()).seq if part.new_block_hash is None else number_of(part)
+        for part in event.query_inputs
+    )
 
 
 def carry(standing: Standing, event: Event, consumed: tuple[int | None, ...] | None) -> Carry:
     """The carry of a block with this event."""
-    if isinstance(event, AddData | ExecuteTransform):
-        return Carry(
-            key=standing.key_at,
-            data=standing.data_at,
-            slice=standing.slice_at,
-            state=standing.state_at,
-            consumed=consumed,
-        )
+    # Most blocks are data blocks, so these stay small and reach the declarations through `key`.
+    declares = not isinstance(event, DataEvent)
     return Carry(
         key=standing.key_at,
         data=standing.data_at,
         slice=standing.slice_at,
         state=standing.state_at,
-        dataset=standing.dataset,
-        inputs=standing.inputs or None,
-        keys=dict(standing.keys) or None,
+        consumed=consumed,
+        dataset=standing.dataset if declares else None,
+        inputs=standing.inputs or None if declares else None,
+        keys=dict(standing.keys) or None if declares else None,
     )
 
 
@@ -116,13 +113,13 @@ def advance(standing: Standing, record: Record) -> Standing:
     """The standing after one more block."""
     event, here = record.block.event, record.pointer
     moved = replace(standing, head=here, system_time=record.block.system_time)
-    if isinstance(event, AddData | ExecuteTransform):
+    if isinstance(event, DataEvent):
         return replace(
             moved,
             data=event,
             data_at=here,
             slice_at=here if _adds_data(event) else standing.slice_at,
-            state_at=here if _leaves_new_state(event) else standing.state_at,
+            state_at=standing.state_at if changed_checkpoint(event) is None else here,
             consumed=_consumed(event, record.carry),
         )
     return replace(
@@ -137,7 +134,7 @@ def advance(standing: Standing, record: Record) -> Standing:
 def resume(record: Record, read: Reader) -> Standing:
     """The standing, from the last record and at most two more."""
     event, here, carried = record.block.event, record.pointer, record.carry
-    if isinstance(event, AddData | ExecuteTransform):
+    if isinstance(event, DataEvent):
         data: Record | None = record
         keyed = read(_present(carried.key, here))
     else:
@@ -145,7 +142,7 @@ def resume(record: Record, read: Reader) -> Standing:
         keyed = record
     key_event = keyed.block.event
     done = None if data is None else data.block.event
-    if isinstance(key_event, AddData | ExecuteTransform) or not isinstance(done, AddData | ExecuteTransform | None):
+    if isinstance(key_event, DataEvent) or not isinstance(done, AddData | ExecuteTransform | None):
         raise ChainBroken(_forged(here))
     return Standing(
         head=here,
@@ -154,7 +151,7 @@ def resume(record: Record, read: Reader) -> Standing:
         data=done,
         data_at=None if data is None else data.pointer,
         slice_at=here if _adds_data(event) else carried.slice,
-        state_at=here if _leaves_new_state(event) else carried.state,
+        state_at=carried.state if changed_checkpoint(event) is None else here,
         key_at=keyed.pointer,
         keys={**(keyed.carry.keys or {}), key_event.kind: keyed.pointer},
         inputs=_inputs(key_event, keyed.carry.inputs or ()),
@@ -178,14 +175,7 @@ def _forged(here: Pointer) -> Fault:
 
 
 def _adds_data(event: Event) -> bool:
-    return isinstance(event, AddData | ExecuteTransform) and event.new_data is not None
-
-
-def _leaves_new_state(event: Event) -> bool:
-    if not isinstance(event, AddData | ExecuteTransform):
-        return False
-    left = event.new_checkpoint
-    return left is not None and left.physical_hash != event.prev_checkpoint
+    return isinstance(event, DataEvent) and event.new_data is not None
 
 
 def _dataset(event: Event, before: Dataset | None) -> Dataset | None:
@@ -200,7 +190,8 @@ def _consumed(event: DataEvent, carried: Carry) -> Mapping[str, Position]:
     if isinstance(event, AddData):
         return {}
     numbers = carried.consumed or (None,) * len(event.query_inputs)
+    # A forged carry may have fewer numbers than inputs. The replay, which computes the carry again, reports it.
     return {
-        given.dataset_id: Position(number, given.last_block_hash, given.last_offset)
-        for given, number in zip(event.query_inputs, numbers, strict=False)
+        part.dataset_id: Position(number, part.last_block_hash, part.last_offset)
+        for part, number in zip(event.query_inputs, numbers, strict=False)
     }

@@ -28,7 +28,7 @@ AHEAD = 32
 COMPARED = 4 << 10
 """A point is correct if so many bytes of content from there equal what was decompressed before."""
 RAW, MEMBER = -15, 31
-"""What the decompressor expects: deflate blocks alone, or a member with header and trailer."""
+"""The forms of data for the decompressor: deflate blocks alone, or a member with header and trailer."""
 TRAILER = 8
 """Bytes after the blocks of a member."""
 
@@ -77,7 +77,7 @@ class GzipContent:
         """Yield the content up to its end. Raise CompressionBroken, with the position, where the file is damaged."""
         while self._inflate is not None or self._begin_member():
             is_wanted = self._points is not None and self._points.is_wanted(self.position)
-            piece = self._piece_with_point() if is_wanted else self._inflated(self._taken(FED))
+            piece = self._piece_with_point() if is_wanted else self._decompress(self._take(FED))
             if self._check is not None and not self._check.holds(piece, self.position):
                 raise self._broken("its content differs from what was read before")
             if self._points is not None:
@@ -90,9 +90,10 @@ class GzipContent:
 
     def _begin_member(self) -> bool:
         """Start the next member; return False at the end of the file."""
-        first = bytes(self._ahead(1))
+        first = bytes(self._peek(1))
         if not first:
             return False
+        # Tapes and block devices pad files to whole blocks. A file that begins with zeros is no gzip file.
         if first == b"\0" and self.place:
             self._skip_padding()
             return False
@@ -102,71 +103,71 @@ class GzipContent:
         return True
 
     def _skip_padding(self) -> None:
-        while padding := self._taken(FED):
+        while padding := self._take(FED):
             if bytes(padding).strip(b"\0"):
                 raise self._broken("what follows its last member is no gzip member")
 
     def _resume(self, bit: int, window: bytes) -> None:
         """Start within a member: at a bit of the next byte."""
         self._inflate, self._is_raw = _zlib.decompressobj(RAW, window), True
-        first = bytes(self._taken(1))
-        self._inflated(aligned(first, bit) if first else b"")
+        first = bytes(self._take(1))
+        self._decompress(aligned(first, bit) if first else b"")
 
-    def _inflated(self, data: bytes | memoryview) -> bytes:
+    def _decompress(self, data: bytes | memoryview) -> bytes:
         """Decompress bytes; those after the end of a member are put back."""
         if not data:
             raise self._broken("it ends within a member")
         try:
-            made: bytes = self._inflate.decompress(data)
+            content: bytes = self._inflate.decompress(data)
         except _DAMAGED as fault:
             raise self._broken(str(fault)) from fault
         if self._inflate.eof:
             unused = len(self._inflate.unused_data)
             self._next -= unused
             self.place -= unused
-            if self._is_raw and len(self._taken(TRAILER)) < TRAILER:
+            if self._is_raw and len(self._take(TRAILER)) < TRAILER:
                 raise self._broken("it ends within a member")
             self._inflate, self._is_raw = None, False
-        return made
+        return content
 
     def _piece_with_point(self) -> bytes:
         """Decompress a little, and search for the beginning of a block there."""
         assert self._points is not None, "points are searched only for an index"
-        searched = bytes(self._ahead(SEARCHED + COMPARED))
+        searched = bytes(self._peek(SEARCHED + COMPARED))
         if len(searched) < SEARCHED + COMPARED:
-            return self._inflated(self._taken(FED))
-        begin, made, starts = self.place, bytearray(), []
+            return self._decompress(self._take(FED))
+        begin, content, starts = self.place, bytearray(), []
         for start in block_starts(searched, SEARCHED):
-            made += self._inflated_up_to(begin - (-start // 8))
-            starts.append((start, len(made)))  # every code before the start is decompressed, and none after it
-        made += self._inflated_up_to(begin + len(searched))
+            content += self._decompress_up_to(begin - (-start // 8))
+            starts.append((start, len(content)))  # every code before the start is decompressed, and none after it
+        content += self._decompress_up_to(begin + len(searched))
         before = self._points.window
         for start, place in starts:
-            window = (before + made[max(0, place - WINDOW) : place])[-WINDOW:]
-            if _continues(searched, start, window, made[place : place + COMPARED]):
-                self._points.add(begin * 8 + start, self.position + place, window, bytes(made[:place]))
-                return bytes(made)
+            window = (before + content[max(0, place - WINDOW) : place])[-WINDOW:]
+            if _continues(searched, start, window, content[place : place + COMPARED]):
+                self._points.add(begin * 8 + start, self.position + place, window, bytes(content[:place]))
+                return bytes(content)
         self._points.miss(self.position)
-        return bytes(made)
+        return bytes(content)
 
-    def _inflated_up_to(self, position: int) -> bytes:
+    def _decompress_up_to(self, position: int) -> bytes:
         """Decompress bytes up to a position in the file, or to the end of the member."""
         count = position - self.place
-        return self._inflated(self._taken(count)) if count > 0 and self._inflate is not None else b""
+        return self._decompress(self._take(count)) if count > 0 and self._inflate is not None else b""
 
-    def _ahead(self, count: int) -> memoryview:
+    def _peek(self, count: int) -> memoryview:
         """The next compressed bytes, fewer than `count` only at the end of the file; valid until the next call."""
         if self._end - self._next < count:
-            left = bytes(self._buffer[self._next : self._end])
-            self._next, self._end = 0, len(left)
-            self._buffer[: len(left)] = left
+            rest = bytes(self._buffer[self._next : self._end])
+            self._next, self._end = 0, len(rest)
+            self._buffer[: len(rest)] = rest
             while self._end < count and (got := self._source.readinto(self._buffer[self._end :]) or 0):
                 self._end += got
         return self._buffer[self._next : min(self._end, self._next + count)]
 
-    def _taken(self, count: int) -> memoryview:
+    def _take(self, count: int) -> memoryview:
         """Take up to `count` compressed bytes."""
-        taken = self._ahead(count)
+        taken = self._peek(count)
         self._next += len(taken)
         self.place += len(taken)
         return taken
@@ -178,12 +179,12 @@ class GzipContent:
 def _continues(compressed: bytes, start: int, window: bytes | bytearray, content: bytes | bytearray) -> bool:
     """Whether decompression that starts at a bit of the compressed bytes gives this content."""
     try:
-        made = _zlib.decompressobj(RAW, bytes(window)).decompress(
+        beginning = _zlib.decompressobj(RAW, bytes(window)).decompress(
             aligned(compressed[start // 8 :], start % 8), COMPARED
         )
     except _DAMAGED:
         return False
-    return len(made) == COMPARED and content.startswith(made)
+    return len(beginning) == COMPARED and content.startswith(beginning)
 
 
 class _Points:

@@ -26,7 +26,7 @@ SHORTEST = 1 << 20
 SAMPLE = 4 << 10
 """Bytes at the beginning, in the middle and at the end of a file that distinguish it from others."""
 # Which indexes are still needed cannot be known: one is found by content, under any name, even a year later. A command
-# that deletes them would have to guess. Here the time of change of an index is its last use, which readers set.
+# that deletes them would have to guess.
 MOST_BYTES = 256 << 20
 """Bytes of all indexes: enough for 500 GiB of content. Beyond them, those that were not used longest are deleted."""
 REMEMBERED = 16
@@ -52,10 +52,7 @@ class IndexFolder:
         self._folder = _in(application_path, FOLDER) if application_path else ""
 
     def place_of(self, path: str, length: int, filesystem: Any = None) -> str | None:
-        """Where the index of a file is kept; None if it gets none, or if the file is gone.
-
-        The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-        """
+        """Where the index of a file is kept; None if it gets none, or if the file is gone."""
         if not self._folder or length < self._shortest:
             return None
         content = hashlib.blake2b(b"%d " % length, digest_size=16)
@@ -70,7 +67,7 @@ class IndexFolder:
     def load(self, place: str) -> GzipIndex | None:
         """The index that is kept at a place; None if there is none."""
         try:
-            return _loaded(place)
+            return _load(place)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as fault:
@@ -89,20 +86,22 @@ class IndexFolder:
 
     def _delete_unused(self) -> None:
         """Delete the indexes that were not used longest, until the others have no more than `most_bytes`."""
-        kept = 0
+        total = 0
         for _, length, file in sorted(_files_in(self._folder), reverse=True):
-            kept += length
-            if kept > self._most_bytes:
+            total += length
+            if total > self._most_bytes:
                 with suppress(FileNotFoundError):  # another reader deleted it
                     _delete(file)
 
 
 @lru_cache(REMEMBERED)
-def _loaded(place: str) -> GzipIndex:
+def _load(place: str) -> GzipIndex:
     index = GzipIndex.from_bytes(_read(place))
+    # Its time of change is its last use: those that were not used longest are deleted. On other filesystems, which set
+    # no times, those that were written first are deleted.
     if not is_url(place):
         with suppress(OSError):  # a folder that cannot be written to is read all the same
-            os.utime(local_path(place))  # when it was used last; in other filesystems, when it was written
+            os.utime(local_path(place))
     return index
 
 

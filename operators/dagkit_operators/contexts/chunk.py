@@ -231,10 +231,9 @@ class ClaimPace:
 
 
 def in_portions(reading: Iterable[Chunk], now: Callable[[], float] = time.perf_counter) -> Iterator[Chunk]:
-    """Divide chunks into parts that are claimed at once. Slow lines get small parts, since a claim cannot be split.
-
-    The time of a line is estimated from the previous part, which the caller has processed when it requests the next.
-    """
+    """Divide chunks into parts that are claimed at once."""
+    # A claim is not split. A mebibyte of lines that take a millisecond each would keep its slot for ten seconds, so
+    # slow lines get small parts. The caller has processed a part when it requests the next one.
     pace = ClaimPace()
     for chunk in reading:
         rest: Chunk | None = chunk

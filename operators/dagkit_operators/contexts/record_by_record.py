@@ -141,21 +141,23 @@ class RecordByRecordContext(ReaderContext[T]):
         return content_end(stream, start) if entity is None else self._after(entity, block)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
+        # The same context gets the same stream only for the block after the last one: see `OpenStream`.
         consecutive = self._stream is stream
         if not consecutive:
             self._ahead = b""
         self._stream, self._block = stream, block
         self.initialize(stream, block, consecutive)
+        # One record at first: the time that a record takes is unknown, and claimed records are not handed over.
         pace, is_over = ClaimPace(1), False
         while not is_over:
             began = time.perf_counter()
             starts: list[int] = []
-            records, is_over = self._claimed(block, tracker, min(pace.most or MOST_RECORDS, MOST_RECORDS), starts)
+            records, is_over = self._claim_next(block, tracker, min(pace.most or MOST_RECORDS, MOST_RECORDS), starts)
             if records:
                 yield records_of(block, Listed(records, starts.copy))
                 pace.took(len(records), time.perf_counter() - began)
 
-    def _claimed(self, block: Block, tracker: Tracker, most: int, starts: list[int]) -> tuple[list[T], bool]:
+    def _claim_next(self, block: Block, tracker: Tracker, most: int, starts: list[int]) -> tuple[list[T], bool]:
         """Up to `most` records that the tracker granted, and whether the reader is done. Their starts are added."""
         records: list[T] = []
         while len(records) < most:
@@ -164,6 +166,7 @@ class RecordByRecordContext(ReaderContext[T]):
                 tracker.try_claim(block.end)
                 return records, True
             after = self._after(entity, block)
+            # A range that is split between records ends with the last byte of one, so that byte is claimed.
             if not tracker.try_claim(self._offset if self.splits == "anywhere" else min(after, block.end) - 1):
                 return records, True
             records.append(entity.record)

@@ -38,7 +38,7 @@ def versioned_below(folder: str) -> Iterator[StoredObject]:
     store, prefix = _store_of(folder)
     try:
         for listed in obstore.list(store, prefix=prefix or None, chunk_size=_LISTED):
-            yield from map(_found, listed)
+            yield from map(_object_of, listed)
     except (obstore.exceptions.BaseError, OSError) as error:
         raise VersionsUnknown(str(error).splitlines()[0]) from error
 
@@ -51,7 +51,7 @@ def versioned_at(url: str) -> StoredObject | None:
     if not key:
         return None
     try:
-        return _found(obstore.head(store, key))
+        return _object_of(obstore.head(store, key))
     except (obstore.exceptions.NotFoundError, FileNotFoundError):
         return None
     except (obstore.exceptions.BaseError, OSError) as error:
@@ -74,14 +74,16 @@ def log_unknown(folder: str, why: str) -> None:
     )
 
 
-def _found(listed: Any) -> StoredObject:
+def _object_of(listed: Any) -> StoredObject:
     millis = int(listed["last_modified"].timestamp() * 1000)
     etag = listed["e_tag"] and '"{}"'.format(listed["e_tag"].strip('"'))  # Azure's listings lack the quotes
     return StoredObject(str(listed["path"]), int(listed["size"]), millis, str(listed["version"] or etag or ""))
 
 
 def _store_of(url: str) -> tuple[Any, str]:
-    if is_fork_of_client():  # as a window that the reference backend runs again after its driver was killed
+    # A fork of a process with clients of obstore lacks their threads. A window that the reference backend runs again
+    # after its driver was killed is such a fork.
+    if is_fork_of_client():
         raise VersionsUnknown("this process is a fork of its driver")
     parts = urlsplit(url)
     return _store(parts.scheme, parts.netloc, parts.query), unquote(parts.path).strip("/")
@@ -114,7 +116,7 @@ def _s3_settings(options: dict[str, str], keys: str) -> dict[str, Any]:
         settings["endpoint"] = (
             f"{scheme}://{options['endpoint_override'].partition('://')[2] or options['endpoint_override']}"
         )
-        settings["virtual_hosted_style_request"] = False
+        settings["virtual_hosted_style_request"] = False  # as pyarrow, which names the bucket in the path there
     if options.get("scheme") == "http":
         settings["client_options"] = {"allow_http": True}
     if "region" in options:

@@ -1,7 +1,7 @@
 """Aggregating values by key, in each window and over all windows."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal
 
@@ -49,6 +49,10 @@ class Steps:
     partial: Callable[[Any], Any] = lambda result: result
     """The partial result that a result was made of."""
 
+    def add(self, partials: MutableMapping[Any, Any], key: Any, partial: Any) -> None:
+        """Combine a partial result with the one that its key has, if any."""
+        partials[key] = self.combine(partials[key], partial) if key in partials else partial
+
 
 NAMED: Final[Mapping[str, Steps]] = {
     "sum": Steps(lambda one, other: one + other),
@@ -83,9 +87,7 @@ class MergeAggregates(Unifier[tuple[K, V]], Generic[K, V]):
 
     def process(self, item: tuple[K, V]) -> None:
         steps, (key, result) = steps_of(self.function), item
-        partial = steps.partial(result)
-        known = key in self._partials
-        self._partials[key] = steps.combine(self._partials[key], partial) if known else partial
+        steps.add(self._partials, key, steps.partial(result))
 
     def end_window(self) -> None:
         result = steps_of(self.function).result
@@ -143,11 +145,12 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
 
     def process(self, item: T) -> None:
         steps = steps_of(self.function)
-        self._add(key_of(self._key, item), steps.start(key_of(self._of, item)), steps)
+        steps.add(self.in_window, key_of(self._key, item), steps.start(key_of(self._of, item)))
 
     def process_batch(self, batch: Batch[T]) -> None:
         steps, keys = steps_of(self.function), keys_of(self._key, batch)
         partials: dict[Any, Any] = {}
+        # Counter counts in C, and no value is needed.
         if self.function == "count":
             partials = Counter(keys)
         else:
@@ -156,7 +159,7 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
                 partial = start(value)
                 partials[key] = combine(partials[key], partial) if key in partials else partial
         for key, partial in partials.items():
-            self._add(key, partial, steps)
+            steps.add(self.in_window, key, partial)
 
     def drained(self) -> None:
         self._end()
@@ -173,6 +176,7 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
             for key, partial in self.in_window.items():
                 known = key in self.so_far
                 whole = steps.combine(self.so_far[key], partial) if known else partial
+                # Only an item can add a key to keyed state, and here is none: the code of the key is taken along.
                 self.so_far.put(key, whole, self.in_window.codes[key])
             self.totals.emit_batch(self._results(self.so_far, self.in_window))
         self.aggregates.emit_batch(self._results(self.in_window, self.in_window))
@@ -182,7 +186,3 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
         """The results of these keys, sorted by key."""
         result = steps_of(self.function).result
         return Batch.of(sorted_by_key((key, result(partials[key])) for key in keys))
-
-    def _add(self, key: Any, partial: Any, steps: Steps) -> None:
-        known = key in self.in_window
-        self.in_window[key] = steps.combine(self.in_window[key], partial) if known else partial

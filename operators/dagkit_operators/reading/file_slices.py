@@ -1,4 +1,4 @@
-"""Reading files in slices that say where in their file they lie."""
+"""Reading files in slices. Those of `FileSliceReader` have their file and their position in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,9 +87,9 @@ class FileSliceReader(BlockReader[FileSlice]):
 
     def setup(self, context: Context) -> None:
         super().setup(context)
-        # glibc returns freed memory to the system above a threshold, and raises it when an object of that size is
-        # freed. Without this, the system would have to provide the memory of each chunk again, which takes longer than
-        # to copy the chunk.
+        # glibc returns freed memory to the system above a threshold, and raises the threshold when an object of that
+        # size is freed. Without this, the system would have to provide the memory of each chunk again, which takes
+        # longer than to copy the chunk.
         bytes(FREED)
 
     def read(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[FileSlice]]]:
@@ -104,7 +104,7 @@ class FileSliceReader(BlockReader[FileSlice]):
                 yield records_of(block, Listed(slices))
 
     def _slices(self, stream: Seekable, block: Block, stride: int, tracker: Tracker) -> Iterator[list[FileSlice]]:
-        """Yield about `chunk_size` bytes at a time. Bytes are not converted by way of Arrow, which would copy them."""
+        """Yield about `chunk_size` bytes at a time."""
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         facts = block.facts or {}
@@ -121,6 +121,7 @@ class FileSliceReader(BlockReader[FileSlice]):
                 length = min(granted * stride, block.end - position)
                 slices.append(FileSlice(key, position, path=block.path, length=length))
                 position += length
+            # Not by way of Arrow and its columns, which would copy the bytes once more.
             for _ in range(0 if names else granted):
                 got = filled(stream, view[: min(stride, block.end - position)])
                 slices.append(FileSlice(key, position, bytes(view[:got])))

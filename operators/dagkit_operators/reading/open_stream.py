@@ -47,13 +47,14 @@ class OpenStream:
 
         The stream stays open if `is_done` returns True at the end: the block was read to its end.
         """
-        opened = self._taken(block)
+        opened = self._take(block)
         if opened is None:
             self.close()
             opens = ExitStack()
             opened = OpenBlock(block, opens.enter_context(setup(block)), make(), opens)
         with opened.opens.pop_all() as opens:
             yield opened
+            # A block that was split is not done: another reader has its end, and the next block begins behind that.
             if self.keeps and not block.last and is_done():
                 self._last = OpenBlock(block, opened.stream, opened.context, opens.pop_all())
 
@@ -63,7 +64,7 @@ class OpenStream:
         if last is not None:
             last.opens.close()
 
-    def _taken(self, block: Block) -> OpenBlock | None:
+    def _take(self, block: Block) -> OpenBlock | None:
         last = self._last
         if last is None or not last.precedes(block):
             return None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagkit.ledger import ChainBroken, LedgerError, transform_of
+from dagkit.ledger import Chain, ChainBroken, LedgerError, transform_of
 from dagkit.ledger.audit.chain_replay import replay
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.block import seal, unseal
@@ -76,7 +76,9 @@ def test_resuming_from_any_prefix_is_as_good(steps):
             prefix = MemoryStore()
             for seq in range(length):
                 prefix.create(chain.log.block_key(seq), chain.log.line(seq))
-            assert type(chain).open(prefix, chain.log.folder, chain.name, clock=desk.clock).standing == standing
+            again = Chain(prefix, chain.log.folder, chain.name, clock=desk.clock)
+            again.reopen()
+            assert again.standing == standing
 
 
 # ---- faults

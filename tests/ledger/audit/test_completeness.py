@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dagkit.ledger import EmittedItem, Span, Work, WorkBlock
 from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.audit.work_audit import Audit, Window
+from dagkit.ledger.audit.work_audit import Audit
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import joined, overlaps, without
 from dagkit.ranges.progress import SHARES
@@ -199,7 +199,7 @@ def span(start, end, source="a.txt", **given):
 def audited(*works, audit=None):
     """The flaws of the last of these windows; those before it have none."""
     audit = audit or Audit()
-    flaws = [audit.window(Window([], Work(inputs=(InputWork(input="reader.blocks", **work),)))) for work in works]
+    flaws = [audit.window([], Work(inputs=(InputWork(input="reader.blocks", **work),))) for work in works]
     assert not any(flaws[:-1])
     return flaws[-1]
 
@@ -278,8 +278,8 @@ def test_a_sum_counts_shares_apart_and_what_waited_before_it_was_marked_is_the_s
 )
 def test_a_window_that_records_by_input_continues_one_that_did_not(work, kinds):
     audit, by_input = Audit(), Work(inputs=(InputWork(input="reader.blocks", **work),))
-    audit.window(Window([span(0, 10)], Work(consumed=(span(0, 5),), pending=(span(5, 10),))))
-    assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], by_input))] == kinds
+    audit.window([span(0, 10)], Work(consumed=(span(0, 5),), pending=(span(5, 10),)))
+    assert [flaw.kind for flaw in audit.window([span(10, 20)], by_input)] == kinds
 
 
 def test_lost_shares_are_named_in_percent():

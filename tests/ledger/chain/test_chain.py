@@ -184,8 +184,8 @@ def test_the_last_block_of_a_kind_before_another_is_at_most_two_reads_away(desk,
 
 
 def test_a_chain_is_created_once_and_a_root_is_not_opened_as_an_application(desk):
-    root = (desk.store, desk.root.log.folder, SPLITTER, DatasetKind.ROOT, "did:odf:a")
-    assert code_of(lambda: Chain.create(*root), BlockRefused) == "chain-exists"
+    root = Chain(desk.store, desk.root.log.folder, SPLITTER)
+    assert code_of(lambda: root.create(DatasetKind.ROOT, "did:odf:a"), BlockRefused) == "chain-exists"
     transform = transform_of("p", "1")
     assert code_of(lambda: desk.ledger.application(SPLITTER, [], transform), BlockRefused) == "event-misplaced"
 

@@ -9,7 +9,7 @@ from obstore.store import MemoryStore as Bucket
 from dagkit.ledger import ChainBroken, Ledger, SequenceTaken, VersionUnreadable
 from dagkit.ledger.audit.orphans import sweep
 from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.chain.log import Found, Log
+from dagkit.ledger.chain.log import Listing, Log
 from dagkit.ledger.format.faults import Fault, StoreError
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import LocalStore, MemoryStore
@@ -196,7 +196,7 @@ def test_the_packed_chain_reads_one_index_entry_and_one_record(packed):
 def test_a_hole_is_named():
     desk = long_chain(10)
     desk.store.delete([desk.root.log.block_key(4), desk.root.log.block_key(5)])
-    assert desk.root.log.find() == Found(9, hole=4)
+    assert desk.root.log.find() == Listing(9, hole=4)
     with pytest.raises(ChainBroken, match=rf"{SPLITTER}: block 4: .*\[block-missing\]"):
         desk.reopened()
 
@@ -206,10 +206,10 @@ def test_a_lost_segment_and_a_lost_tail_are_named(packed):
     log = opened(store).root.log
     tail = [log.block_key(seq) for seq in (2000, 2001, 2002)]
     store.delete([segment(log, 1000)])
-    assert log.find() == Found(2002, hole=1000)
+    assert log.find() == Listing(2002, hole=1000)
     store.create(segment(log, 1000), packed.get(segment(log, 1000)))
     store.delete(tail)
-    assert log.find() == Found(None, hole=2000)
+    assert log.find() == Listing(None, hole=2000)
 
 
 def test_a_segment_of_the_future_is_refused(packed):

@@ -14,11 +14,14 @@ from urllib.parse import urlsplit
 
 import fsspec
 import pytest
+from obstore.store import LocalStore as FolderBucket
 from obstore.store import MemoryStore as Bucket
 from pyarrow import fs as arrow_fs
 
 from dagkit.ledger import Ledger, SequenceTaken, StoreError
 from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.chain.contents import Objects
+from dagkit.ledger.format.hashing import hash_of
 from dagkit.ledger.stores import KeyMissing, KeyTaken, LocalStore, MemoryStore, open_store
 from dagkit.ledger.stores.bucket import BucketStore
 from tests.ledger.desk import Desk, code_of, fault_of, is_complete, remark
@@ -225,6 +228,22 @@ def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
     assert steps == ["name"]
 
 
+def test_a_content_that_is_stored_again_because_it_was_damaged_survives_a_power_cut(tmp_path, monkeypatch):
+    objects = Objects(LocalStore(tmp_path), "f", "chain")
+    objects.put("data", b"content")
+    path = tmp_path / objects.key("data", hash_of(b"content"))
+    path.write_bytes(b"cont")
+    synced, sync = [], os.fsync
+
+    def seen(descriptor):
+        synced.append("folder" if is_folder(descriptor) else "content")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    objects.put("data", b"content")
+    assert (path.read_bytes(), synced[-2:]) == (b"content", ["content", "folder"])
+
+
 def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
     synced = []
     sync = os.fsync
@@ -262,6 +281,26 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
             store.exists("f/x")
     assert caught.value.code == code
     assert "cannot be written" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ask", ["exists", "modified"])
+def test_a_filesystem_that_fails_is_not_called_empty(ask, monkeypatch):
+    memory = fsspec.filesystem("memory")
+    store = open_store(secrets.token_hex(4), memory)
+    store.create("f/x", b"x")
+    for name in ("info", "modified"):
+        monkeypatch.setattr(memory, name, failing(errno.EACCES))
+    assert code_of(lambda: getattr(store, ask)("f/x"), StoreError) == "store-readonly"
+
+
+def test_a_missing_key_keeps_no_other_from_being_deleted(tmp_path):
+    # as on Google Cloud Storage and Azure, the deletion of a key that is missing fails here
+    store = BucketStore(FolderBucket(tmp_path))
+    there = [f"f/{number:03}" for number in range(100)]
+    for key in there:
+        store.replace(key, b"x")
+    store.delete(["f/gone", *there])
+    assert store.names("f") == []
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO], ids=errno.errorcode.get)

@@ -32,7 +32,8 @@ class _Call(RetryPolicyState):
         pause = None if self._of_session.has_given_up else super().next_attempt(exception)
         if pause is None:
             self._of_session.has_given_up = True
-            if exception is not None:  # the client would do so, too, after a warning that names its own code
+            # The client would raise it, too, after a warning that names its own code.
+            if exception is not None:
                 raise exception
         return pause
 

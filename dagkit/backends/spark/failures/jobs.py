@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from dagkit.engine.program.failures import WindowLost
 
 INTERRUPTED_EVERY_SECONDS = 0.1
-"""How often `end` interrupts the jobs. Once is not enough: Spark ends its present jobs, not those that start later."""
+"""How often `end` interrupts the jobs."""
 
 _INTERRUPTS_TASKS = "spark.job.interruptOnCancel"
 """The property that `setInterruptOnCancel` sets."""
@@ -35,7 +35,8 @@ class Jobs:
         self._described: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
         if is_connect(spark):
             self._add, self._remove, self._interrupt = spark.addTag, spark.removeTag, spark.interruptTag
-        else:  # in a classic session only the thread that added a tag can interrupt it, but any thread in a context
+        else:
+            # In a classic session only the thread that added a tag can interrupt it. In its context, any thread can.
             context: Any = spark.sparkContext
             self._described = partial(_described, context)
             self._add, self._remove = context.addJobTag, context.removeJobTag
@@ -88,6 +89,7 @@ class Jobs:
         """Stop all jobs and refuse new ones. Return once no job runs."""
         with self._left:
             self._ended = True
+            # Once is not enough: Spark ends its present jobs, and not one that a thread is about to submit.
             while self._running:
                 with suppress(Exception):  # if Spark itself has ended, no job is left to stop
                     self._interrupt(self._tag)
@@ -96,7 +98,8 @@ class Jobs:
 
 @contextmanager
 def _described(context: Any, description: str) -> Iterator[None]:
-    """Describe jobs, and interrupt the tasks of a cancelled one. A Spark context has these settings for each thread."""
+    """Describe jobs, and interrupt the tasks of a cancelled one."""
+    # A Spark context has these settings for each thread, so each thread that runs jobs makes them.
     properties = {_INTERRUPTS_TASKS: "true", _DESCRIPTION: description}
     before = {name: context.getLocalProperty(name) for name in properties}
     for name, value in properties.items():

@@ -165,7 +165,8 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         cause = cause_of(error)
         if cause.has_other_python:
             raise PythonMismatched(f"{what}: {cause}") from error
-        if cause.missing_module:  # another attempt at the window would fail in the same way
+        # Not WindowLost: another attempt at the window would fail in the same way.
+        if cause.missing_module:
             raise RunFailure(f"{what}: {cause}", _help_for_missing(cause), code="worker-failed") from error
         if is_death(error):
             raise WorkerDied(f"{what}: {_death(cause)}") from error

@@ -121,7 +121,8 @@ def make_in_background(archive: Path, java_options: str = "") -> "subprocess.Pop
         )
     except OSError:  # no process can be started: the next launch is slow again
         return None
-    threading.Thread(target=process.wait, name="dagkit-archive", daemon=True).start()  # a driver that stays reaps it
+    # A driver that stays reaps the process.
+    threading.Thread(target=process.wait, name="dagkit-archive", daemon=True).start()
     return process
 
 
@@ -135,6 +136,7 @@ def being_made(archive: Path) -> Iterator[Path | None]:
             yield None
             return
         os.utime(mark.fileno())
+        # A launch must not find a half-written archive, so it gets its name at the end.
         part = archive.with_suffix(".part")
         part.unlink(missing_ok=True)
         yield part
@@ -175,7 +177,8 @@ def _is_read_only(place: Path) -> bool:
 
 
 def _is_private(path: Path) -> bool:
-    """Whether only this user can have written to a path; what others made could run any code in Java."""
+    """Whether only this user can have written to a path."""
+    # An archive of another user could run any code in Java.
     try:
         found = path.lstat()
     except OSError:

@@ -9,11 +9,9 @@ from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 
 def find_numpy_without_pandas() -> None:
-    """Let PySpark find values of numpy among the arguments of calls to Java without importing pandas.
-
-    At the first call, PySpark imports its own tests to learn whether numpy is installed, and these import pandas: a
-    quarter of a second of processor time. A value of numpy exists only if numpy has been imported.
-    """
+    """Let PySpark find values of numpy among the arguments of calls to Java without importing pandas."""
+    # At the first call, PySpark imports its own tests to learn whether numpy is installed, and these import pandas: a
+    # quarter of a second of processor time. A value of numpy exists only if numpy has been imported.
     NumpyScalarConverter.can_convert = _is_scalar  # type: ignore[method-assign]
     NumpyArrayConverter.can_convert = _is_array  # type: ignore[method-assign]
 

@@ -59,7 +59,8 @@ class KeptJava:
             data.unpersist()
 
     def _end_workers(self) -> None:
-        """End all workers, and wait for it: Spark could give an ending one to the next launch."""
+        """End all workers, and wait until they have ended."""
+        # Spark could give a worker that still ends to the next launch.
         until = time.monotonic() + patient(_WORKERS_END_WITHIN_SECONDS)
         while workers := self._workers():
             if time.monotonic() > until:
@@ -69,7 +70,8 @@ class KeptJava:
             time.sleep(0.002)
 
     def _workers(self) -> list[Any]:
-        """The processes that children of Java have forked. Spark SQL has another such child than jobs on RDDs."""
+        """The processes that children of Java have forked."""
+        # Spark SQL has another child that forks workers than jobs on RDDs have.
         children = self._java.java.lang.ProcessHandle.current().children().toList()
         return [worker for child in children for worker in child.children().toList()]
 
@@ -80,6 +82,7 @@ class KeptJava:
         self._gateway.proc.wait()
 
     def _references(self) -> Any:
-        """The Java objects that Python processes refer to. A process that ends leaves its own behind."""
+        """The Java objects that Python processes refer to."""
+        # A Python process that ends leaves its references behind, and they keep their objects in memory.
         server: Any = JavaObject("GATEWAY_SERVER", self._gateway._gateway_client)  # noqa: SLF001 - as PySpark does
         return server.getGateway().getBindings()

@@ -100,13 +100,14 @@ class Master:
 def reach(master: Master, within: float | None = None) -> None:
     """Wait until one of the master's hosts accepts a connection. Raise `spark-unavailable` if none does in time.
 
-    Spark itself would retry for minutes, and then print traces of two languages. Behind a proxy nothing is checked.
+    Behind a proxy nothing is checked.
     """
+    # Spark itself would retry for minutes, and then print traces of two languages.
     hosts = [(host, port) for host, port in master.hosts if not _through_proxy(host)]
     if len(hosts) < len(master.hosts) or not hosts:
         return
     within, speaks = within or patient(_WITHIN_SECONDS), master.kind is not Kind.STANDALONE
-    attempts = {_connecting(host, port, within, speaks=speaks): (host, port) for host, port in hosts}
+    attempts = {_connect(host, port, within, speaks=speaks): (host, port) for host, port in hosts}
     pending = set(attempts)
     while pending:
         done, pending = wait(pending, timeout=within, return_when=FIRST_COMPLETED)
@@ -118,12 +119,9 @@ def reach(master: Master, within: float | None = None) -> None:
     raise spark_unavailable(f"no Spark at {shown_master(master.url)}: {'; '.join(problems)}", _help_for(master))
 
 
-def _connecting(host: str, port: int, within: float, *, speaks: bool) -> "Future[None]":
-    """Open and close a connection in a thread, because looking up a host name cannot be interrupted.
-
-    A standalone master never `speaks` first, so a connection that it closes at once leads to a tunnel with nothing at
-    its other end.
-    """
+def _connect(host: str, port: int, within: float, *, speaks: bool) -> "Future[None]":
+    """Open and close a connection in a thread. A master that never `speaks` first must not close it at once."""
+    # In a thread, because the lookup of a host name cannot be interrupted.
     connected: Future[None] = Future()
 
     def connect() -> None:
@@ -140,6 +138,7 @@ def _connecting(host: str, port: int, within: float, *, speaks: bool) -> "Future
 
 def _open_and_close(host: str, port: int, within: float, *, speaks: bool) -> None:
     with socket.create_connection((host, port), timeout=within) as connection:
+        # A tunnel accepts a connection also if nothing is at its other end, and then closes it.
         if not speaks and _is_closed(connection):
             raise _Closing
 

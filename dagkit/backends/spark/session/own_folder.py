@@ -10,23 +10,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _LOCK = ".held"
-"""The file of a folder that its process locks. The system releases the lock when the process ends, however it ends."""
+"""The file of a folder that its process locks."""
 
 
 def own_folder(prefix: str) -> Path:
     """Make a folder whose name begins like that. It is deleted when this process exits."""
     _delete_left_behind(prefix)
     made = Path(tempfile.mkdtemp(prefix=f"new-{prefix}"))
-    held = os.open(made / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)  # stays open until the process ends
-    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # Never closed: the end of the process releases the lock.
+    lock = os.open(made / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     home = made.with_name(made.name.removeprefix("new-"))
-    made.rename(home)  # only now another process may take it for left behind
+    # Only now, with its lock held, does it have a name that another process may find and delete.
+    made.rename(home)
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     return home
 
 
 def _delete_left_behind(prefix: str) -> None:
-    """Delete the user's folders that no process holds. One without the file of a lock is not ours: it stays."""
+    """Delete the user's folders that no process holds. A folder without the file of a lock is not ours, and stays."""
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):  # of another user, held, or deleted by another process meanwhile
             if folder.stat(follow_symlinks=False).st_uid == os.geteuid():

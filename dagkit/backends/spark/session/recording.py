@@ -24,10 +24,10 @@ def record(java_options: str = "") -> None:
         return
     with class_archive.being_made(archive) as part:
         if part is not None:
-            recorded(part, settings)
+            write_archive(part, settings)
 
 
-def recorded(archive: Path, settings: Mapping[str, str]) -> None:
+def write_archive(archive: Path, settings: Mapping[str, str]) -> None:
     """Run windows like those of an application in a Java that writes this archive when it ends."""
     session = session_at(f"local[{_SLOTS}]", settings, recording=archive)
     run_windows(session)

@@ -70,8 +70,7 @@ def running_session(
 ) -> SparkSession | None:
     """The running session of this process, whichever thread started it; None if there is none.
 
-    Raise session-mismatched if it is not at `address`, or has other `settings`. Spark would return the running session
-    to a caller that asks for one at another address, and that caller would stop it.
+    Raise session-mismatched if it is not at `address`, or has other `settings`.
     """
     try:
         session = SparkSession.active()
@@ -82,6 +81,7 @@ def running_session(
     except (Py4JError, OSError) as error:
         raise spark_ended("Spark cannot start a second time in this process") from error
     there = session.conf.get("spark.master") or "another place"
+    # Spark would return the running session also for another address, and the caller would then stop it.
     if address is not None and address != there:
         raise _session_mismatched(f"at {shown_master(there)}", f"one at {shown_master(address)}")
     for name, value in settings.items():
@@ -136,7 +136,7 @@ def session_at(
     _check_environment(master)
     reach(master)
     try:
-        return _connected(master, settings) if master.kind is Kind.CONNECT else _started(master, settings, recording)
+        return _connect(master, settings) if master.kind is Kind.CONNECT else _start(master, settings, recording)
     except DagkitError:
         raise
     except Exception as error:
@@ -153,7 +153,8 @@ def stop_session(session: SparkSession) -> None:
     if not is_connect(session) and (_kept or not answers(session)):
         return
     if is_connect(session) and not answers(session):
-        session.release_session_on_close = False  # type: ignore[attr-defined] # there is none to release
+        # The server has no session to release, and a call to it could only fail.
+        session.release_session_on_close = False  # type: ignore[attr-defined]
     try:
         session.stop()
     except (Py4JError, OSError):
@@ -183,13 +184,14 @@ def _check_environment(master: Master) -> None:
         )
 
 
-def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
-    """A session at a Spark Connect server. Wait some seconds for it; Spark's client would wait for minutes."""
+def _connect(master: Master, settings: Mapping[str, str]) -> SparkSession:
+    """A session at a Spark Connect server, if it answers within some seconds."""
     import grpc  # noqa: PLC0415 - only for Spark Connect
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - as above
 
     from dagkit.backends.spark.failures.connect_retries import retry_briefly  # noqa: PLC0415 - as above
 
+    # Spark's own client would wait for minutes.
     channel, seconds = DefaultChannelBuilder(master.url).toChannel(), patient(CONNECTED_WITHIN_SECONDS)
     try:
         grpc.channel_ready_future(channel).result(timeout=seconds)
@@ -230,12 +232,13 @@ def _new_session() -> SparkSession:
     return SparkSession(own, first.newSession())
 
 
-def _started(master: Master, settings: Mapping[str, str], recording: Path | None) -> SparkSession:
+def _start(master: Master, settings: Mapping[str, str], recording: Path | None) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
 
     if _is_submitted():
         _connect_to_java()
-    there = dict(SparkConf().getAll())  # empty as long as no Java runs
+    # Empty as long as no Java runs.
+    there = dict(SparkConf().getAll())
     users = {**(dict(there.items() - _given.items()) if there else users_settings()), **settings}
     own = settings_for(master, users, logs=not has_own_logging(), own_python=_runs_workers_itself(users))
     if not there:

@@ -105,17 +105,13 @@ def _submitted(arguments: str) -> tuple[dict[str, str], str]:
     for option, value in pairwise(words):
         match option:
             case "--conf" | "-c":
-                name, _, settings[name] = _setting(value)
+                name, _, setting = value.partition("=")
+                settings[name.strip()] = setting.strip()
             case "--driver-java-options":
                 settings[JAVA_OPTIONS] = value
             case "--properties-file":
                 file = value
     return settings, file
-
-
-def _setting(text: str) -> tuple[str, str, str]:
-    name, equals, value = text.partition("=")
-    return name.strip(), equals, value.strip()
 
 
 def _parts(word: str) -> list[str]:

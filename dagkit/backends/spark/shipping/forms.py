@@ -71,7 +71,7 @@ class AsConstant(Form):
     """No array: the form holds the value."""
 
     pickled: bytes
-    """The value, pickled, so that forms are equal only if the values and their types are."""
+    """The value, pickled, so that forms are equal only if the values and their types are: 1, 1.0 and True are equal."""
     path: str = ""
 
     def column(self, arrays: Arrays) -> Column:
@@ -134,7 +134,7 @@ def _values(values: Sequence[Any], arrays: list[pa.Array]) -> Form:
         (kind,) = kinds
         fields = whole_by_fields(kind)
         if fields:
-            _nothing_beside(values, fields)
+            _refuse_further_attributes(values, fields)
             made = [(name, _values([getattr(value, name) for value in values], arrays)) for name in fields]
             return AsFields(kind, tuple(made))
     kinds.discard(type(None))
@@ -144,13 +144,14 @@ def _values(values: Sequence[Any], arrays: list[pa.Array]) -> Form:
     if others or kind not in PLAIN:
         raise NoForm
     try:
+        # As pandas does it, Arrow would turn NaN into null.
         arrays.append(pa.array(values, PLAIN[kind], from_pandas=False))
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError) as unfit:
         raise NoForm from unfit
     return AsArrow()
 
 
-def _nothing_beside(values: Sequence[Any], fields: tuple[str, ...]) -> None:
+def _refuse_further_attributes(values: Sequence[Any], fields: tuple[str, ...]) -> None:
     """Raise NoForm if an object has attributes besides its fields."""
     if hasattr(values[0], "__dict__") and any(len(vars(value)) != len(fields) for value in values):
         raise NoForm

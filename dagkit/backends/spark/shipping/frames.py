@@ -30,6 +30,7 @@ LARGEST_BYTES = 4 << 20
 ALIGNED = 64
 """Frames start at a multiple of this, so that Arrow can read its arrays without a copy."""
 _HEADER = struct.Struct("<iiq48x")
+"""The wire, the writing and the length, padded so that the content is aligned, too."""
 _FORM = b"dagkit.form"
 
 
@@ -106,6 +107,7 @@ class Frames:
             yield from self._of(batch, wire)
             return
         frames = list(self._of(batch, wire))
+        # An origin has the offset of each item, so it precedes a frame with just these items.
         if len(frames) == 1:
             origin = _Origin.of(batch, element, frames[0].writing)
             yield frames[0]._replace(origin=self._known.dumps(origin) if any(origin) else b"")

@@ -57,7 +57,9 @@ class KeptState:
         def number(layer: Layer) -> Layer | int:
             if len(layer.set) <= LARGE:
                 return layer
-            key = id(layer.set)  # a layer of a mapping that is no overlay yet is made for each window
+            # The layer is kept beside its broadcast, so no other can get its identity. A layer of a mapping that is no
+            # overlay yet is made for each window, and sent again.
+            key = id(layer.set)
             used[key] = self._kept.get(key) or (layer, self._context.broadcast(layer))
             return key
 
@@ -75,7 +77,8 @@ class KeptState:
 
     def end(self) -> None:
         """Destroy all broadcasts."""
-        with suppress(Exception):  # if Spark itself has ended, nothing of them is left
+        # If Spark itself has ended, nothing of the broadcasts is left.
+        with suppress(Exception):
             self.sent({})
 
 

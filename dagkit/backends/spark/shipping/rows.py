@@ -37,7 +37,7 @@ DRIVER = -1
 class Kind(IntEnum):
     """The content of a row. Sorted rows have the order of these numbers."""
 
-    GIVEN = 0
+    INPUT = 0
     """The input of a slot from the driver: state, work and items."""
     ITEMS = 1
     """Frames of items, for a slot in this window or in the next one."""

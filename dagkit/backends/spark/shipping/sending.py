@@ -1,8 +1,9 @@
 """The output of a task: frames in rows of about a megabyte, and a last row to each task of the next level."""
 
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ class Sending:
         self._frames = frames
         self._slot = slot
         self._next_slots = next_slots
-        self._open: dict[tuple[int, int], _OpenRow] = {}
+        self._open: defaultdict[tuple[int, int], _OpenRow] = defaultdict(_OpenRow)
         self._full: list[Row] = []
         self._sent: Counter[int] = Counter()
         self._last: tuple[Any, int, list[Any]] = (None, 0, [])
@@ -34,15 +35,12 @@ class Sending:
     def keep(self, sent: Sent) -> Sent:
         """Write a batch now, so that its memory may be reused. Return the sent batch without its content."""
         key = (DRIVER if sent.delayed else sent.level, sent.slot)
-        if key not in self._open:
-            self._open[key] = _OpenRow([], 0)
-        row = self._open[key]
         for pieces in self._written(sent):
+            row = self._open[key]
             row.pieces += pieces
             row.size += sum(memoryview(piece).nbytes for piece in pieces)
             if row.size >= FULL_BYTES:
                 self._close(key)
-                row = self._open[key] = _OpenRow([], 0)
         return Sent(sent.wire, sent.slot, sent.level, sent.delayed, _NOTHING)
 
     def _written(self, sent: Sent) -> list[list[Any]]:
@@ -92,19 +90,15 @@ class Sending:
         )
 
     def _close(self, key: tuple[int, int]) -> None:
-        row = self._open.pop(key)
-        if row.pieces:
-            self.add(Row(*key, Kind.ITEMS, b"".join(row.pieces)))
+        self.add(Row(*key, Kind.ITEMS, b"".join(self._open.pop(key).pieces)))
 
 
+@dataclass(slots=True)
 class _OpenRow:
     """A row that is not complete."""
 
-    __slots__ = ("pieces", "size")
-
-    def __init__(self, pieces: list[Any], size: int) -> None:
-        self.pieces = pieces
-        self.size = size
+    pieces: list[Any] = field(default_factory=list)
+    size: int = 0
 
 
 _NOTHING: Batch[Any] = Batch.of([])

@@ -261,9 +261,11 @@ _by_value_users: Counter[str] = Counter()
 @contextmanager
 def by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
     """Pickle the content of these modules by value, not by name. Several threads may use it at the same time."""
+    # cloudpickle always writes the content of `__main__`.
     mine = [module for module in modules if module.__name__ != "__main__"]
     with _by_value_lock:
         known = cloudpickle.list_registry_pickle_by_value()
+        # Modules that the user has registered stay registered at the end.
         mine = [module for module in mine if module.__name__ not in known or _by_value_users[module.__name__]]
         for module in mine:
             _by_value_users[module.__name__] += 1

@@ -32,7 +32,7 @@ from dagkit.backends.spark.window.preflight import (
 )
 from dagkit.backends.spark.window.resident_task import ResidentTask
 from dagkit.backends.spark.window.residents import Residents
-from dagkit.backends.spark.window.task import BroadcastTask, Given, LevelJob, LevelTask, SlotReport, TaskFailed
+from dagkit.backends.spark.window.task import BroadcastTask, LevelJob, LevelTask, SlotInput, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.differences import applied
@@ -49,13 +49,13 @@ LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
 """The largest task that is sent in the closure. PySpark broadcasts any closure larger than a mebibyte, and keeps the
 file of that broadcast on the driver until Spark stops. The difference is room for the rest of the closure."""
 MOST_NAMED = 3
-"""How many operators the description of a job names."""
+"""The number of operators that the description of a job names."""
 LARGEST_SHARED_BYTES = 16 << 20
 """The largest input of a level that is sent as a whole to each slot. If it is larger, each slot gets only its own."""
-NOTHING_GIVEN = pickle.dumps(Given())
+NO_INPUT = pickle.dumps(SlotInput())
 _log = logging.getLogger(__name__)
 
-_Given = Mapping[int, Mapping[int, bytes]]
+_Inputs = Mapping[int, Mapping[int, bytes]]
 """The pickled input of each slot, by level and slot."""
 
 
@@ -64,6 +64,8 @@ class SparkBackend:
 
     def __init__(self, compilation: Compilation, spark: SparkSession) -> None:
         self.spark = spark
+        # Closed in reverse: slots that stay and boards before the jobs, and broadcasts after the jobs that read them.
+        # If a step fails, those before it are undone.
         with ExitStack() as undone:
             self._by_value = undone.enter_context(ExitStack())
             """As long as this is open, cloudpickle writes the author's modules by value."""
@@ -87,6 +89,7 @@ class SparkBackend:
         """Run this application in every later window."""
         program = program_of(compilation)
         modules = modules_of(program)
+        # The modules of the application before are no longer written by value.
         self._by_value.close()
         self._by_value.enter_context(by_value(modules))
         self.program = program
@@ -122,12 +125,12 @@ class SparkBackend:
             }
             with spark_errors(failing, self.spark):
                 state, kept = (before, {}) if self._kept is None else self._kept.sent(before)
-            given = self._given(task, state)
+            inputs = self._inputs(task, state)
             with spark_errors(failing, self.spark):
                 cores = self._cores.count().now if task.attempt.movable else 0
-                run = self._in_frame if self._needs_frame(given) else self._in_levels
+                run = self._in_frame if self._needs_frame(inputs) else self._in_levels
                 with self._boards.serving(_shared(task), self.program, cores) as window:
-                    batches = run(window, given, kept)
+                    batches = run(window, inputs, kept)
             return self._answer(task, batches, before)
         except CodecFailed as error:
             raise error.in_window(task.window_id) from error
@@ -140,7 +143,8 @@ class SparkBackend:
         """Move or join committed pieces into the files that they belong to."""
         here, as_job = Placing.of(files, application_path, durable=durable).divided(self.spark)
         here.run_here()
-        if as_job.files:  # tags are several calls to Java, and most windows need no job
+        # Most windows need no job, and the tags of one are several calls to Java.
+        if as_job.files:
             with (
                 spark_errors("Spark failed while files were put in place", self.spark),
                 self._residents.away(),
@@ -152,26 +156,26 @@ class SparkBackend:
         """Stop the running jobs, and refuse others. A second call has no effect."""
         self._open.close()
 
-    def _needs_frame(self, given: _Given) -> bool:
+    def _needs_frame(self, inputs: _Inputs) -> bool:
         """Whether only Spark SQL can run a window: it sends our code, gives each slot its own input, and encrypts."""
+        # Everything else runs level by level: Spark SQL takes longer to plan a frame than a short window lasts, and its
+        # exchanges pass through Java.
         return (
             not self._workers_are_here
             or (self.program.levels > 1 and _encrypts(self.spark))
-            or any(map(_is_large, given.values()))
+            or any(map(_is_large, inputs.values()))
         )
 
-    def _in_levels(self, window: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
-        """Run one level of a window after the other, and return its rows. Rows between two levels are in files.
-
-        A frame takes Spark SQL longer to plan than a short window lasts, and its exchanges pass through Java.
-        """
+    def _in_levels(self, window: WindowTask, inputs: _Inputs, kept: Kept) -> list[pa.RecordBatch]:
+        """Run one level of a window after the other, and return its rows. Rows between two levels are in files."""
         with ExitStack() as run:
             last = self.program.levels - 1
             folder = run.enter_context(folder_in(self.spark.sparkContext)) if last else None
+            # A resident task gets no broadcasts. And once a level runs as a job, the resident slots have left for it.
             stays = not kept
             written: list[bytes] = []
             for level in range(self.program.levels):
-                task = LevelTask(self.shipped, level, window, given[level])
+                task = LevelTask(self.shipped, level, window, inputs[level])
                 above = tuple(path.decode() for path in written) if level else None
                 files = LevelFiles(above, folder if level < last else None)
                 in_residents = self._in_residents(task, files) if stays else None
@@ -180,11 +184,9 @@ class SparkBackend:
             return [_read(batch) for batch in written]
 
     def _in_residents(self, task: LevelTask, files: LevelFiles) -> list[bytes] | None:
-        """Run a level in slots that stay between windows. None: it must be a job of its own.
-
-        What may end a worker, takes long, or is large gains nothing.
-        """
+        """Run a level in slots that stay between windows. None: it must be a job of its own."""
         attempt = task.window.attempt
+        # An attempt that may end a worker, a long window and a large program gain nothing from slots that stay.
         if attempt.isolated or attempt.movable or len(self.shipped.data) > LARGEST_CLOSURE_BYTES:
             return None
         most = max(map(self.program.slots_at, range(self.program.levels)))
@@ -209,17 +211,17 @@ class SparkBackend:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return f"{self.program.application}: window {window_id}, {', '.join(names[:MOST_NAMED])}{more}"
 
-    def _in_frame(self, window: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
+    def _in_frame(self, window: WindowTask, inputs: _Inputs, kept: Kept) -> list[pa.RecordBatch]:
         """Run a window as one query of Spark SQL, and return its rows."""
         with self._residents.away(), self._jobs.tagged(self._description(window.window_id)), ExitStack() as run:
-            batches: list[pa.RecordBatch] = self._frame(window, given, kept, run).toArrow().to_batches()
+            batches: list[pa.RecordBatch] = self._frame(window, inputs, kept, run).toArrow().to_batches()
             return batches
 
-    def _frame(self, window: WindowTask, given: _Given, kept: Kept, until: ExitStack) -> DataFrame:
+    def _frame(self, window: WindowTask, inputs: _Inputs, kept: Kept, until: ExitStack) -> DataFrame:
         """The job of one window as a frame."""
         frame: DataFrame | None = None
         for level in range(self.program.levels):
-            slots, own = self.program.slots_at(level), given[level]
+            slots, own = self.program.slots_at(level), inputs[level]
             by_row = _is_large(own)
             if by_row:
                 frame = self._among(frame, level, own)
@@ -227,41 +229,40 @@ class SparkBackend:
                 frame = _numbers(self.spark, slots)
             else:
                 frame = frame.repartitionById(slots, "slot")
-            task = LevelTask(self.shipped, level, window, {} if by_row else own, given_by_row=by_row)
+            task = LevelTask(self.shipped, level, window, {} if by_row else own, input_by_row=by_row)
             frame = frame.mapInArrow(self._closure(task, kept, until), SPARK_SCHEMA)
         assert frame is not None, "there is at least one level"
         return frame
 
     def _closure(self, task: LevelTask, kept: Kept, until: ExitStack) -> LevelTask | BroadcastTask:
         """The task for Spark to pickle. A large task becomes a broadcast, which is destroyed when `until` is closed."""
-        size = len(task.shipped.data) + sum(map(len, task.given.values()))
+        size = len(task.shipped.data) + sum(map(len, task.inputs.values()))
         if size <= LARGEST_CLOSURE_BYTES or is_connect(self.spark):  # a Connect server makes no broadcast of a closure
             return replace(task, kept=kept)
         broadcast = self.spark.sparkContext.broadcast(task)
         until.callback(broadcast.destroy)
         return BroadcastTask(broadcast, kept)
 
-    def _among(self, frame: DataFrame | None, level: int, given: Mapping[int, bytes]) -> DataFrame:
+    def _among(self, frame: DataFrame | None, level: int, inputs: Mapping[int, bytes]) -> DataFrame:
         """The rows from the level above, and before them, in each partition, a row with the input of its slot."""
         slots = self.program.slots_at(level)
-        rows = [(slot, level, slot, int(Kind.GIVEN), given.get(slot, NOTHING_GIVEN)) for slot in range(slots)]
-        handed = self.spark.createDataFrame(rows, SPARK_SCHEMA)
+        rows = [(slot, level, slot, int(Kind.INPUT), inputs.get(slot, NO_INPUT)) for slot in range(slots)]
+        input_rows = self.spark.createDataFrame(rows, SPARK_SCHEMA)
         if frame is None:
-            return handed.repartitionById(slots, "slot")
-        return frame.unionAll(handed).repartitionById(slots, "slot").sortWithinPartitions("kind")
+            return input_rows.repartitionById(slots, "slot")
+        return frame.unionAll(input_rows).repartitionById(slots, "slot").sortWithinPartitions("kind")
 
-    def _given(self, task: WindowTask, state_of: Mapping[tuple[int, int], SentState]) -> _Given:
+    def _inputs(self, task: WindowTask, state_of: Mapping[tuple[int, int], SentState]) -> _Inputs:
         """The pickled input of each slot, by level and slot."""
         arriving: dict[tuple[int, int], list[bytes]] = defaultdict(list)
         for sent in task.arriving:
             for frame in self._frames.of(sent.batch, sent.wire):
                 arriving[sent.level, sent.slot].append(b"".join(frame.pieces(sent.wire)))
-        given: dict[int, dict[int, bytes]] = defaultdict(dict)
+        inputs: dict[int, dict[int, bytes]] = defaultdict(dict)
         for level, slot in {*arriving, *state_of, *task.work}:
             state, work = state_of.get((level, slot), {}), task.work.get((level, slot), ())
-            own = Given(state, tuple(arriving[level, slot]), work)
-            given[level][slot] = pickle.dumps(own)
-        return given
+            inputs[level][slot] = pickle.dumps(SlotInput(state, tuple(arriving[level, slot]), work))
+        return inputs
 
     def _answer(
         self, task: WindowTask, batches: list[pa.RecordBatch], state: Mapping[tuple[int, int], SlotState]
@@ -277,9 +278,9 @@ class SparkBackend:
                     read = pickle.loads(row.payload)  # noqa: S301 - written by our own tasks, and never kept
                     (failed if row.kind is Kind.FAILURE else reports).append(read)
         if failed:
-            raise min(failed, key=lambda one: (one.level, one.slot)).error
+            raise min(failed, key=lambda failure: (failure.level, failure.slot)).error
         self._check(task, reports)
-        return Answer(tuple(_with_state(one, state) for one in reports), tuple(delayed))
+        return Answer(tuple(_with_state(report, state) for report in reports), tuple(delayed))
 
     def _delayed(self, slot: int, payload: pa.Buffer) -> Iterator[Sent]:
         for arrived in self._frames.read(payload):
@@ -287,11 +288,9 @@ class SparkBackend:
             yield Sent(arrived.wire, slot, level, delayed=True, batch=arrived.batch)
 
     def _check(self, task: WindowTask, reports: list[SlotReport]) -> None:
-        """Raise spark-failed if a slot received from an attempt other than the one that reported.
-
-        Spark runs a task again if it loses an executor, and a second attempt need not send the same rows in the same
-        order. A mixture of both attempts could lose or repeat items.
-        """
+        """Raise spark-failed if a slot received from an attempt other than the one that reported."""
+        # Spark runs a task again if it loses an executor, and a second attempt need not send the same rows in the same
+        # order. A mixture of both attempts could lose or repeat items.
         attempts = {(slot.report.level, slot.report.slot): slot.attempt for slot in reports}
         expected = {(at, slot) for at in range(self.program.levels) for slot in range(self.program.slots_at(at))}
         assert len(attempts) == len(reports), "each slot reports once"
@@ -317,9 +316,9 @@ def _read(batch: bytes) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(batch), ARROW_SCHEMA)
 
 
-def _is_large(given: Mapping[int, bytes]) -> bool:
-    """Whether the input of a level is too large to be sent as a whole to each slot."""
-    return sum(map(len, given.values())) > LARGEST_SHARED_BYTES
+def _is_large(inputs: Mapping[int, bytes]) -> bool:
+    """Whether the inputs of a level are too large to be sent as a whole to each slot."""
+    return sum(map(len, inputs.values())) > LARGEST_SHARED_BYTES
 
 
 @lru_cache(maxsize=8)
@@ -330,7 +329,7 @@ def _encrypts(spark: SparkSession) -> bool:
 
 @lru_cache(maxsize=8)
 def _slots(spark: SparkSession, slots: int) -> RDD[int]:
-    """As many partitions as slots, with which a level begins that is no query. The last ones are cached, too."""
+    """The number of each slot in a partition of its own, with which a level begins that runs as a job."""
     return spark.sparkContext.parallelize(range(slots), slots)
 
 
@@ -342,8 +341,6 @@ def _with_state(sent: SlotReport, state: Mapping[tuple[int, int], SlotState]) ->
 
 @lru_cache(maxsize=1)
 def _numbers(spark: SparkSession, slots: int) -> DataFrame:
-    """A frame with the number of each slot in a partition of its own, with which each window begins.
-
-    The last one is cached, also for the next launch on the session, because creating it takes several calls to Spark.
-    """
+    """A frame with the number of each slot in a partition of its own, with which each window begins."""
+    # Creating it takes several calls to Spark, so the last one is kept, also for the next launch on the session.
     return spark.range(0, slots, 1, slots)

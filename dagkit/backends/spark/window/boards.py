@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from dagkit.api.attributes import DagContext
 from dagkit.backends.spark.failures.jobs import is_connect
-from dagkit.backends.spark.session.master import LOCAL
+from dagkit.backends.spark.window.artifacts import workers_are_here
 from dagkit.backends.spark.window.placing import speculates
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.handover import SlotStanding
@@ -23,11 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Boards:
-    """Starts a board server with the first window, unless HAND_OVER_WORK is false.
-
-    A Spark Connect session has none. Nor has one that runs tasks twice: where the second attempt is the faster one, the
-    first may have given work away, so that the window would be lost.
-    """
+    """Starts a board server with the first window, unless HAND_OVER_WORK is false or no slot could use it."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -41,7 +37,7 @@ class Boards:
         """Give the window a board if the workers can reach this process."""
         has_board = of_application(program, DagContext.HAND_OVER_WORK)  # without it, no port is opened
         slots, movable = program.queued_slots if has_board else {}, task.attempt.movable
-        server = self._started() if slots and self._is_reachable else None
+        server = self._start_once() if slots and self._is_reachable else None
         if server is None:
             yield task
             return
@@ -66,13 +62,17 @@ class Boards:
         if self._server is not None:
             self._server.close()
 
-    def _started(self) -> BoardServer | None:
+    def _start_once(self) -> BoardServer | None:
+        """The server, which the first call starts; None if no worker could use it."""
         with self._starting:
+            # No worker reaches a client of Spark Connect. In a session that runs tasks twice, the slower attempt may
+            # have given work away, and then the window would be lost.
             if self._server is None and not is_connect(self._spark) and not speculates(self._spark):
                 setting = self._spark.conf.get
-                if LOCAL.fullmatch(setting("spark.master") or ""):
+                if workers_are_here(self._spark):
                     self._server = BoardServer(LOOPBACK, LOOPBACK)
-                else:  # as Spark's own driver is reached
+                else:
+                    # Workers already reach Spark's own driver at these addresses.
                     host = setting("spark.driver.host", None) or LOOPBACK
                     self._server = BoardServer(host, setting("spark.driver.bindAddress", None) or host)
             return self._server

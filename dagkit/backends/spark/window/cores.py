@@ -14,7 +14,7 @@ from dagkit.engine.worker.protocol import Cores
 LOOKED_EVERY_SECONDS = 5.0
 """How long a count is cached for a cluster that can grow."""
 GROWTH = 2
-"""How far a cluster without a limit is asked to grow, in multiples of the cores that it has: it may have no more."""
+"""How far a cluster without a limit is asked to grow, in multiples of the cores that it has."""
 _REQUESTED = "spark.default.parallelism"
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 
@@ -40,16 +40,14 @@ class CoresOf:
         return LOCAL.fullmatch(self._setting("spark.master")) is None
 
     def _counted(self) -> int | None:
-        """Spark's default parallelism, which is the number of cores of all executors.
-
-        None if the user has set it, because users often set it to several tasks for each core.
-        """
+        """Spark's default parallelism, which is the number of cores of all executors; None if the user has set it."""
         connect = is_connect(self._spark)
+        # Users often set it to several tasks for each core.
         if self._setting(_REQUESTED) or (connect and self._setting("spark.sql.leafNodeDefaultParallelism")):
             return None
         if not connect:
             return max(1, self._spark.sparkContext.defaultParallelism)
-        # a Connect client can only read it from the plan of a query, which is never run
+        # A Connect client can only read it from the plan of a query, which is never run.
         plan = self._spark.sql("EXPLAIN SELECT count(*) FROM range(0, 1000000)").collect()[0][0]
         found = _SPLITS.search(plan)
         return max(1, int(found[1])) if found else 1
@@ -78,6 +76,7 @@ def cores_of(setting: Settings, counted: int | None) -> Cores:
     else:  # no other setting says how many cores there are
         now = _number(setting, _REQUESTED) or 1
         now = now if most is None else min(now, most)
+    # A reader would get partitions for cores that may never exist. Each time Spark adds executors, the bound grows.
     if most is None and _allocates(setting):
         most = GROWTH * now
     return Cores(now, max(now, most or now))

@@ -27,7 +27,8 @@ def without_archives(path: Sequence[str]) -> list[str]:
 
 
 def without_working_folder(path: Sequence[str]) -> list[str]:
-    """The import path without the working folder, which `python -m` puts first: a copy.py there hides Python's own."""
+    """The import path without the working folder, which `python -m` puts first."""
+    # A copy.py of the user there would hide Python's own.
     first, *others = path
     return others if os.path.realpath(first) == os.path.realpath(os.curdir) else list(path)
 
@@ -43,7 +44,8 @@ def main() -> None:
 
     import dagkit.backends.spark.window.task  # noqa: F401, PLC0415 - as above
 
-    sys.path[:] = whole  # operators may import modules of the working folder
+    # Operators may import modules of the working folder.
+    sys.path[:] = whole
     if os.environ.pop(KEPT, None):
         from dagkit.backends.spark.session.kept_workers import prepare  # noqa: PLC0415 - as above
 

@@ -71,7 +71,8 @@ def ask(spark: SparkSession, tasks: int, application_path: str, libraries: Seque
 
 
 def _run(spark: SparkSession, visit: Visit, tasks: int) -> list[str]:
-    """The answers of the tasks. Without a frame, workers need no pyarrow to say that it is missing."""
+    """The answers of the tasks."""
+    # Not a frame where there is a choice: without one, workers need no pyarrow to report that it is missing.
     if is_connect(spark):
         answers = spark.range(0, tasks, 1, tasks).mapInArrow(visit, "facts string").toArrow()
         return list(map(str, answers.column("facts").to_pylist()))
@@ -116,7 +117,8 @@ def check_more(answers: Answers) -> list[Finding]:
 
 
 def _python(facts: Sequence[Facts]) -> Finding:
-    """The Python of the workers. Spark refuses another minor version than the driver's before any task runs."""
+    """The Python of the workers."""
+    # Always OK: Spark refuses another minor version than the driver's before any task runs.
     return Finding("workers' Python", ok=True, found=_listed((each.python, each.host) for each in facts))
 
 

@@ -20,7 +20,7 @@ class ResidentWindow:
 
     level: int
     window: WindowTask
-    given: Mapping[int, bytes]
+    inputs: Mapping[int, bytes]
     """The pickled input of the slot, by its number."""
     files: LevelFiles
 
@@ -48,7 +48,7 @@ class ResidentTask:
     def _rows(self, slot: int, content: bytes) -> Sequence[bytes]:
         """Work on a level of a window. Return what its job would."""
         asked: ResidentWindow = pickle.loads(content)  # noqa: S301 - written by our own driver
-        task = LevelTask(self.shipped, asked.level, asked.window, asked.given)
+        task = LevelTask(self.shipped, asked.level, asked.window, asked.inputs)
         return list(LevelJob(task, asked.files)(slot, ()))
 
 

@@ -60,20 +60,16 @@ class ResidentSlots:
         self._listener = Listener(None, FAMILY, slots + 1, self._key)
         self.task = ResidentTask(shipped, str(self._listener.address), self._key)
         self._connections: dict[int, Connection] = {}
-        self._has_ended = False
-        self._job: Future[object] | None = None
-
-    @property
-    def has_ended(self) -> bool:
+        self.has_ended = False
         """Whether its job has ended, or is about to."""
-        return self._has_ended
+        self._job: Future[object] | None = None
 
     def begin(self, threads: ThreadPoolExecutor, run_job: RunJob) -> None:
         """Start the job."""
         self._job = threads.submit(self._run, run_job)
 
     def send(self, task: LevelTask, files: LevelFiles, slots: int) -> None:
-        """Give a level to so many slots, each as soon as it is there."""
+        """Send a level to this number of slots, to each as soon as it is there."""
         contents = [self._content(task, files, slot) for slot in range(slots)]
         with self._explained():
             if self._connections:
@@ -83,14 +79,14 @@ class ResidentSlots:
                 self._accept(contents)
 
     def answers(self, slots: int) -> list[bytes]:
-        """Wait until so many slots have worked on the level. Return what a job of its own would."""
+        """Wait until this number of slots has worked on the level. Return the rows that a job of its own would."""
         with self._explained():
             answers = [self._connections[slot].recv_bytes() for slot in range(slots)]
-        return [one for answer in answers for one in pickle.loads(answer)]  # noqa: S301 - written by our own tasks
+        return [batch for answer in answers for batch in pickle.loads(answer)]  # noqa: S301 - written by our own tasks
 
     def close(self) -> None:
         """Let the slots leave; no window begins after that. A slot at work ends without an answer."""
-        self._has_ended = True
+        self.has_ended = True
         self._listener.close()
         for connection in self._connections.values():
             with suppress(OSError):
@@ -100,8 +96,9 @@ class ResidentSlots:
         try:
             return run_job(self.task, self.slots)
         finally:
-            self._has_ended = True
-            with suppress(OSError, EOFError, AuthenticationError):  # wakes the thread that waits for slots, if any
+            self.has_ended = True
+            # Wake a thread that waits in `accept` for slots that never come, so that it looks at `has_ended`.
+            with suppress(OSError, EOFError, AuthenticationError):
                 Client(self.task.address, FAMILY, self._key).close()
 
     def _accept(self, contents: Sequence[bytes]) -> None:
@@ -111,16 +108,17 @@ class ResidentSlots:
             try:
                 slot = int.from_bytes(connection.recv_bytes(), "little")
             except EOFError:
-                if self._has_ended:
+                # Either `_run` connected to wake this thread, or a worker died.
+                if self.has_ended:
                     raise
-                continue  # a worker died
+                continue
             self._connections[slot] = connection
             if slot < len(contents):
                 connection.send_bytes(contents[slot])
         self._listener.close()
 
     def _content(self, task: LevelTask, files: LevelFiles, slot: int) -> bytes:
-        own = {slot: task.given[slot]} if slot in task.given else {}
+        own = {slot: task.inputs[slot]} if slot in task.inputs else {}
         return pickle.dumps(ResidentWindow(task.level, task.window, own, files))
 
     @contextmanager
@@ -136,7 +134,7 @@ class ResidentSlots:
 
 
 class OtherJobs:
-    """Whether jobs of others are active on a session. Spark lists a job for a moment after its end."""
+    """Whether jobs of others are active on a session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -152,6 +150,7 @@ class OtherJobs:
         if at_once or now >= self._next_look:
             self._next_look = now + LOOKED_EVERY_SECONDS
             active = self._spark.sparkContext.statusTracker().getActiveJobsIds()
+            # Two looks in a row: Spark lists a job for a moment after its end.
             before, self.was_seen = self.was_seen, len(active) > own
             self.runs = before and self.was_seen
 
@@ -181,19 +180,21 @@ class Residents:
         """Whether no more slots stay."""
 
     def run(self, task: LevelTask, files: LevelFiles, slots: int, most: int, cores: int) -> list[bytes] | None:
-        """Run a level in so many resident slots, of which there are `most`. None: it must be a job of its own."""
-        used = self._taken(task.shipped, most, cores)
-        if used is None:
+        """Run a level in `slots` resident slots, of which there are `most`. None: it must be a job of its own."""
+        resident = self._take(task.shipped, most, cores)
+        if resident is None:
             return None
         try:
-            used.send(task, files, slots)
+            resident.send(task, files, slots)
+            # Meanwhile the slots work, so that asking Spark takes no time of the window.
             self._others.look(self._jobs)
-            return used.answers(slots)
+            return resident.answers(slots)
         except BaseException:
-            used.close()  # an answer that nothing has read must not become that of the next window
+            # An answer that nothing has read must not become that of the next window.
+            resident.close()
             raise
         finally:
-            self._release(used)
+            self._release(resident)
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -216,20 +217,22 @@ class Residents:
             self._closing.notify_all()
         self._threads.shutdown(wait=False)
 
-    def _taken(self, shipped: Shipped, slots: int, cores: int) -> ResidentSlots | None:
+    def _take(self, shipped: Shipped, slots: int, cores: int) -> ResidentSlots | None:
         """Idle slots of a program, or new ones. Wait while the slots that could be used are busy."""
         with self._changed:
             while True:
-                self._all = [one for one in self._all if not one.has_ended]
-                if any(one.digest != shipped.digest for one in self._all):
+                self._all = [resident for resident in self._all if not resident.has_ended]
+                # After a change of the application, resident slots have the program before it.
+                if any(resident.digest != shipped.digest for resident in self._all):
                     self._dismiss()
-                staying = [one for one in self._all if not one.leaves]
-                idle = next((one for one in staying if not one.is_busy), None)
+                staying = [resident for resident in self._all if not resident.leaves]
+                idle = next((resident for resident in staying if not resident.is_busy), None)
                 if idle is not None:
                     idle.is_busy, idle.until = True, inf
                     return idle
-                if sum(one.slots for one in self._all) + slots <= cores and self._is_quick():
-                    return self._begun(shipped, slots)
+                # Without a core for each, a resident slot would hold one that another waits for.
+                if sum(resident.slots for resident in self._all) + slots <= cores and self._is_quick():
+                    return self._begin(shipped, slots)
                 if not staying:
                     return None
                 self._changed.wait()
@@ -242,36 +245,36 @@ class Residents:
         self._others.look(self._jobs, at_once=True)
         return not self._others.was_seen
 
-    def _begun(self, shipped: Shipped, slots: int) -> ResidentSlots | None:
+    def _begin(self, shipped: Shipped, slots: int) -> ResidentSlots | None:
         try:
-            one = ResidentSlots(shipped, slots)
+            resident = ResidentSlots(shipped, slots)
         except OSError as error:  # for example, if the path of the socket is too long
             _logger.debug("slots cannot stay: %s", error)
             self._is_closed = True
             return None
-        self._all.append(one)
+        self._all.append(resident)
         if not self._is_kept:
             self._is_kept = True
             Thread(target=self._keep, name="resident slots", daemon=True).start()
-        one.begin(self._threads, self._run_job)
-        return one
+        resident.begin(self._threads, self._run_job)
+        return resident
 
-    def _release(self, one: ResidentSlots) -> None:
+    def _release(self, resident: ResidentSlots) -> None:
         with self._changed:
             self._last_end = time.monotonic()
-            one.is_busy, one.until = False, self._last_end + QUICKLY_SECONDS
+            resident.is_busy, resident.until = False, self._last_end + QUICKLY_SECONDS
             if self._others.runs:
                 self._away_until = self._last_end + AWAY_SECONDS
-            if one.leaves or self._others.runs or self._is_closed:
-                one.close()
+            if resident.leaves or self._others.runs or self._is_closed:
+                resident.close()
             self._changed.notify_all()
 
     def _dismiss(self) -> None:
         """Let idle slots leave now, and the others after their windows."""
-        for one in self._all:
-            one.leaves = True
-            if not one.is_busy:
-                one.close()
+        for resident in self._all:
+            resident.leaves = True
+            if not resident.is_busy:
+                resident.close()
         self._changed.notify_all()
 
     def _keep(self) -> None:
@@ -279,11 +282,11 @@ class Residents:
         with self._lock:
             while self._all:
                 now = time.monotonic()
-                for one in self._all:
-                    if not one.is_busy and one.until <= now:
-                        one.close()
-                self._all = [one for one in self._all if not one.has_ended]
-                self._closing.wait(min([QUICKLY_SECONDS, *(one.until - now for one in self._all)]))
+                for resident in self._all:
+                    if not resident.is_busy and resident.until <= now:
+                        resident.close()
+                self._all = [resident for resident in self._all if not resident.has_ended]
+                self._closing.wait(min([QUICKLY_SECONDS, *(resident.until - now for resident in self._all)]))
             self._is_kept = False
 
     @property

@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The input of one slot in one window, from the driver."""
+class SlotInput:
+    """What one slot gets from the driver for one window."""
 
     state: SentState = field(default_factory=dict)
     rows: tuple[bytes, ...] = ()
@@ -70,10 +71,10 @@ class LevelTask:
     shipped: Shipped
     level: int
     window: WindowTask
-    """The part of the window's task that all slots share. The rest is in `given`."""
-    given: Mapping[int, bytes]
-    """The pickled `Given` of each slot; empty if it comes as a row."""
-    given_by_row: bool = False
+    """The part of the window's task that all slots share. The rest is in `inputs`."""
+    inputs: Mapping[int, bytes]
+    """The pickled `SlotInput` of each slot; empty if it comes as a row."""
+    input_by_row: bool = False
     kept: Kept = field(default_factory=dict)
     """The parts of large state that workers keep."""
 
@@ -109,8 +110,8 @@ class _Task:
         self.ends: dict[int, End] = {}
         self.received = 0
         self.failed = False
-        self.slot, self.given, self.rows = self._begin(batches)
-        self.state: SlotState = received(self.given.state, task.kept)
+        self.slot, self.input, self.rows = self._begin(batches)
+        self.state: SlotState = received(self.input.state, task.kept)
         self.sending = Sending(frames, self.slot, 1 if self.is_last else program.slots_at(task.level + 1))
 
     @property
@@ -123,56 +124,50 @@ class _Task:
 
     def run(self) -> Iterator[pa.RecordBatch]:
         try:
-            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.state, work=self.given.work)
+            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.state, work=self.input.work)
             run.outbox.keep = self.sending.keep
             for _ in run.run(self._arriving()):
                 yield from self.sending.ready()
             self._check_ends()
-            self._send(Kind.REPORT, self._reported(run.report()))
+            self._send(Kind.REPORT, self._slot_report(run.report()))
         except _FailedAbove:
             self.failed = True
         except DagkitError as error:
+            # As a row: Spark would run a task that raises four times.
             self.failed = True
             self._send(Kind.FAILURE, TaskFailed(self.level, self.slot, error))
-        if self.failed:  # still pass on the reports of other slots
+        # Reports of other slots still pass through this task, and a task that leaves input unread loses its worker.
+        if self.failed:
             for _ in self._items():
                 yield from self.sending.ready()
         yield from self.sending.rest(failed=self.failed)
         if not self.is_last:
             yield self.sending.ends(self.level + 1, failed=self.failed)
 
-    def _reported(self, report: Report) -> SlotReport:
+    def _slot_report(self, report: Report) -> SlotReport:
         change = changed_in(self.state, report.state)
         return SlotReport(replace(report, state={}), change, self.sending.attempt, self._senders())
 
-    def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, Given, Iterator[Row]]:
+    def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, SlotInput, Iterator[Row]]:
         """The slot, its input, and the rows that follow."""
-        given = self.task.given
-        if self.level == 0 and not self.task.given_by_row:
+        inputs = self.task.inputs
+        if self.level == 0 and not self.task.input_by_row:
             (slot,) = (number for batch in batches for number in batch.column(0).to_pylist())
-            return slot, _read_given(given.get(slot)), iter(())
-        rows = self._of_one_slot(batches)
-        first = next(rows)
-        if self.task.given_by_row:
-            assert first.kind is Kind.GIVEN, "the row with the input of a slot comes first"
-            return first.to, _read_given(first.payload), rows
-        slot = self.slot
-        return slot, _read_given(given.get(slot)), _chained(first, rows)
-
-    def _of_one_slot(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
-        known = None
-        for batch in batches:
-            for slot, row in zip(batch.column("slot").to_pylist(), rows_in(batch), strict=True):
-                assert known in (None, slot), "all rows of a partition belong to one slot"
-                known = self.slot = slot
-                yield row
+            return slot, _read_input(inputs.get(slot)), iter(())
+        rows = _rows_with_slots(batches)
+        # Each task gets at least one row: its input, or the last row of a task above.
+        slot, first = next(rows)
+        if self.task.input_by_row:
+            assert first.kind is Kind.INPUT, "the row with the input of a slot comes first"
+            return slot, _read_input(first.payload), _rows_of(slot, rows)
+        return slot, _read_input(inputs.get(slot)), chain([first], _rows_of(slot, rows))
 
     def _arriving(self) -> Iterator[Arrived | None]:
         """The batches from the driver, then those from the levels above, with their wires; None for a row passed on.
 
         Raise _FailedAbove if a task above failed.
         """
-        for payload in self.given.rows:
+        for payload in self.input.rows:
             yield from self.frames.read(pa.py_buffer(payload))
         for row in self._items():
             if self.failed:
@@ -202,12 +197,10 @@ class _Task:
 
     def _check_ends(self) -> None:
         if self.level:
-            assert self._all_ended(), f"every slot above sent a last row to slot {self.slot} of level {self.level}"
+            above = set(range(self.program.slots_at(self.level - 1)))
+            assert self.ends.keys() == above, f"every slot above sent a last row to slot {self.slot} of {self.level}"
             sent = sum(end.rows for end in self.ends.values())
             assert sent == self.received, f"slot {self.slot} of {self.level} received {self.received} of {sent} rows"
-
-    def _all_ended(self) -> bool:
-        return set(self.ends) == set(range(self.program.slots_at(self.level - 1)))
 
     def _senders(self) -> Mapping[int, bytes]:
         return {sender: end.attempt for sender, end in self.ends.items()}
@@ -216,16 +209,22 @@ class _Task:
         self.sending.add(Row(DRIVER, self.slot, kind, pickle.dumps(message)))
 
 
-def _read_given(data: bytes | pa.Buffer | None) -> Given:
+def _read_input(data: bytes | pa.Buffer | None) -> SlotInput:
     if data is None:
-        return Given()
-    given: Given = pickle.loads(data)  # noqa: S301 - written by our own driver
-    return given
+        return SlotInput()
+    slot_input: SlotInput = pickle.loads(data)  # noqa: S301 - written by our own driver
+    return slot_input
 
 
-def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
-    yield first
-    yield from rows
+def _rows_with_slots(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Row]]:
+    for batch in batches:
+        yield from zip(batch.column("slot").to_pylist(), rows_in(batch), strict=True)
+
+
+def _rows_of(slot: int, rows: Iterator[tuple[int, Row]]) -> Iterator[Row]:
+    for to, row in rows:
+        assert to == slot, "all rows of a partition belong to one slot"
+        yield row
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,8 @@ _stderr = sys.stderr
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Keep standard error during a task, and discard it between tasks.
-
-    When Spark ends, the pipe of an idle worker breaks, and PySpark would print a traceback after a successful run.
-    """
+    """Keep standard error during a task, and discard it between tasks."""
+    # When Spark ends, the pipe of an idle worker breaks, and PySpark would print a traceback after a successful run.
     sys.stderr = _stderr
     try:
         yield
@@ -49,11 +47,9 @@ def _null() -> TextIO:
 
 @cache
 def hold_memory() -> None:
-    """Keep the memory that one chunk of lines frees, for the next chunk. Call it once in a worker process.
-
-    By default the C library returns a freed megabyte to the system at once, and gets it again page by page, which took
-    longer than finding the lines in it. If the user has configured the C library, nothing is changed.
-    """
+    """Keep the memory that one chunk of lines frees for the next one, unless the user has configured the C library."""
+    # By default the C library returns a freed megabyte to the system at once, and gets it again page by page, which
+    # took longer than finding the lines in it.
     if any(name in os.environ for name in _SETTINGS):
         return
     with suppress(OSError, AttributeError):  # another C library, without these settings

@@ -6,7 +6,6 @@ Workers import this module with nothing installed but PySpark: it imports other 
 import importlib.metadata
 import importlib.util
 import json
-import os
 import platform
 import secrets
 import shutil
@@ -79,7 +78,9 @@ class Visit:
             storage=self._storage(own) if None not in versions.values() else "",
             file=own,
             clock=time.time(),
-            free_bytes=shutil.disk_usage(os.getcwd()).free,  # noqa: PTH109 - Spark gives each executor a folder
+            # Spark gives each executor a folder. Its name may be gone: a local Spark may have begun in a folder that
+            # was deleted since.
+            free_bytes=shutil.disk_usage(".").free,
             libraries=[about(library) for library in self.libraries],
         )
         return json.dumps(asdict(found))
