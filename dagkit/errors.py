@@ -10,7 +10,7 @@ fault of a run is an exception. Every exception has the exit code of the command
     └── RunFailure               a failure outside of compiling: its code, problem, help and scene
         ├── ApplicationNotFound  nothing to compile where the user pointed
         ├── DrawingFailed        no installed program can draw the format asked for
-        ├── InputUnreadable      what an operator should read is not there, or may not be read
+        ├── InputUnreadable      an input of an operator does not exist, or may not be read
         └── …                    a class of its own only where a caller catches it; else a function returns a RunFailure
 """
 
@@ -335,18 +335,18 @@ class ChangeRefused(ApplicationFaults):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where in a run something failed; what is not known is None."""
+    """Where in a run something failed. Unknown parts are None."""
 
     operator: str | None = None
     window: int | None = None
     slot: int | None = None
     source: str | None = None
-    """What was read, as the ledger knows it."""
+    """The source that was read, by its name in the ledger."""
     position: int | None = None
 
 
 class RunFailure(DagkitError):
-    """A failure outside of compiling: what is wrong, what to do about it, and where it happened.
+    """A failure outside of compiling: its problem, its help, and its scene.
 
     `code` is one of RUN_CODES, and docs/errors.md has a heading for it. A subclass has its code, a function that
     returns a RunFailure gives it. A failure travels between processes with all of its fields.
@@ -354,7 +354,7 @@ class RunFailure(DagkitError):
 
     code: RunCode
     usual_help: ClassVar[str] = ""
-    """What to do where the code that raises it has no better advice."""
+    """The help, unless the code that raises it gives another."""
     caused_by_author: bool = False
     """Whether the author's code caused it: the report of an operator then shows the author's lines, and the record."""
 
@@ -424,7 +424,7 @@ class DrawingFailed(RunFailure):
 def address_taken(what: str, option: str, address: str, port: int, error: OSError) -> RunFailure:
     """The metrics or the console cannot be served at the requested address.
 
-    `option` sets the port of what is to be served.
+    `option` is the command-line option that sets the port.
     """
     taken = error.errno == errno.EADDRINUSE
     why = "another process uses this port" if taken else reason_of(error)
@@ -492,6 +492,7 @@ def reason_of(error: BaseException) -> str:
 
 def near(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most similar; None if none is similar."""
+    # Reversed: of names that differ in case only, the first one is suggested.
     by_folded = {candidate.casefold(): candidate for candidate in reversed(list(dict.fromkeys(known)))}
     found = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None

@@ -57,7 +57,7 @@ class Setting:
     origin: Origin
 
 
-# Without `==`: a command line may set one key twice to one value, and these are two entries.
+# Entries are compared and hashed by identity: a command line may set one key twice to one value.
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """A key and its value from one source."""

@@ -23,13 +23,13 @@ def merge_alike(diagnostics: Iterable[Diagnostic], graph: Graph) -> list[Diagnos
 
     They are about one line of the module's code: a fix there repairs every use of the module.
     """
-    found, modules = list(diagnostics), _Modules(graph)
+    faults, modules = list(diagnostics), _Modules(graph)
     alike: dict[object, tuple[int, list[str]]] = {}
-    for index, diagnostic in enumerate(found):
+    for index, diagnostic in enumerate(faults):
         module, rest = modules.within(diagnostic.problem)
         key = (diagnostic.code, diagnostic.where, diagnostic.severity, rest) if module else index
         alike.setdefault(key, (index, []))[1].append(module)
-    return [_with_places(found[index], [*dict.fromkeys(places)][1:]) for index, places in alike.values()]
+    return [_with_places(faults[index], [*dict.fromkeys(places)][1:]) for index, places in alike.values()]
 
 
 def _with_places(diagnostic: Diagnostic, further: list[str]) -> Diagnostic:

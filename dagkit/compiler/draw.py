@@ -1,7 +1,6 @@
 """Drawing: run the author's `populate_dag`, and report why it failed, or which port is missing."""
 
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from dagkit.api.operators import Operator
 from dagkit.api.ports import MissingPort, called, input_ports, output_ports
 from dagkit.api.traces import author_where, is_authored, shown_path, summary
 from dagkit.conf.declared.declaration import DeclaredApplication
+from dagkit.conf.grammar.names import snake
 from dagkit.conf.values.object_making import spoken
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
@@ -91,8 +91,9 @@ def _why_unfinished(author: StreamingApplication | Module, raised: BaseException
         return Diagnostic("port-unknown", f"no port {raised.name!r} on {called(raised.obj)}", help_, where)
     if isinstance(raised, AttributeError) and isinstance(raised.obj, Dag):
         methods = [name for name in dir(Dag) if not name.startswith("_")]
-        snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(raised.name)).lower()
-        return Diagnostic("populate-failed", f"a Dag has no {raised.name!r}", did_you_mean(snake, methods), where)
+        return Diagnostic(
+            "populate-failed", f"a Dag has no {raised.name!r}", did_you_mean(snake(str(raised.name)), methods), where
+        )
     reason = f"ValidationError: {raised.title}: {spoken(raised)}" if isinstance(raised, ValidationError) else None
     return Diagnostic(
         "populate-failed",
@@ -136,6 +137,7 @@ def standing_in(missing: Sequence[Missing]) -> Iterator[None]:
     places = {(port.owner, port.name): _Place(port.name, set()) for port in missing}
     for port in missing:
         places[port.owner, port.name].lines.add(port.where)
+    # On the class, since Python calls descriptors there only.
     for (owner, name), place in places.items():
         setattr(owner, name, place)
     try:
@@ -153,7 +155,7 @@ class _Place:
     lines: set[Where]
 
     def __get__(self, instance: Component | None, owner: type) -> MissingPort:
-        if instance is None or _author_line(sys._getframe(1)) not in self.lines:  # noqa: SLF001 - only the stack knows who asks
+        if instance is None or _author_line(sys._getframe(1)) not in self.lines:  # noqa: SLF001 - only the stack has the caller
             raise AttributeError(f"{owner.__name__!r} has no {self.name!r}", name=self.name, obj=instance)
         return MissingPort(instance, self.name)
 

@@ -104,11 +104,11 @@ def _alike(module: Module, other: Module) -> bool:
     return all(_equal(value, vars(other)[name]) for name, value in vars(module).items())
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(value: Any, other: Any) -> bool:
     try:
-        return one is other or bool(one == other)
+        return value is other or bool(value == other)
     except Exception:  # noqa: BLE001 - the author's values may raise anything when compared
-        return canonical(portable(one)) == canonical(portable(other))
+        return canonical(portable(value)) == canonical(portable(other))
 
 
 def _application_attributes(graph: Graph) -> Iterable[Diagnostic]:
@@ -144,9 +144,8 @@ class _Names:
                 replace(
                     stream,
                     name=self._new("stream", self.streams, module, stream),
-                    source=renamed(stream.source) if stream.source else None,
+                    sources=tuple(map(renamed, stream.sources)),
                     sinks=tuple(map(renamed, stream.sinks)),
-                    further_sources=tuple(map(renamed, stream.further_sources)),
                 )
                 for stream in graph.streams
             ),
@@ -266,10 +265,4 @@ def _rewired(stream: Stream, graph: Graph, insides: Mapping[str, _Inside], fault
 
     sources = tuple(behind(stream.sources, output=True))
     sinks = tuple(behind(stream.sinks, output=False))
-    return replace(
-        stream,
-        source=sources[0] if sources else None,
-        further_sources=sources[1:],
-        sinks=sinks,
-        cut_short=lost,
-    )
+    return replace(stream, sources=sources, sinks=sinks, cut_short=lost)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dagkit.api.attributes import PortContext
-from dagkit.api.operators import InputOperator, Operator, batch_handler_name
+from dagkit.api.operators import Operator, batch_handler_name
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler.partition import Partitioning, takes_work
 from dagkit.compiler.unify import slides
@@ -53,7 +53,9 @@ def _routing(graph: Graph, partitioned: Mapping[str, Partitioning], source: End,
     if graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL):
         return Routing.STRAIGHT
     is_work = takes_work(graph.by_name[sink.node], sink.port)
-    if _on_driver(graph, source.node) and (is_work or not any(partition.keys for partition in receiver.partitions)):
+    if graph.by_name[source.node].is_input and (
+        is_work or not any(partition.keys for partition in receiver.partitions)
+    ):
         return Routing.DISTRIBUTED
     if receiver.count == 1:
         return Routing.STRAIGHT if sender.count == 1 else Routing.GATHERED
@@ -68,20 +70,17 @@ def _why_cut(graph: Graph, partitioned: Mapping[str, Partitioning], wire: Wire) 
     """The cut at a wire, with the first reason that applies; None if both ends are in one stage."""
     source, sink = wire.source.node, wire.sink.node
     sent, taken = partitioned[source].count, partitioned[sink].count
-    exchange = wire.routing in (Routing.GATHERED, Routing.KEYED, Routing.BROADCAST)
     if wire.routing is Routing.DELAYED:
         return _cut(wire, CutKind.DELAY, f"{source} passes items on in the next window")
-    if _on_driver(graph, source):
+    if graph.by_name[source].is_input:
         return _cut(wire, CutKind.DRIVER, f"{source} is an input operator: it finds work on the driver")
     if wire.routing is Routing.KEYED:
         keyed = f"items go to the partition of {sink} that owns their key"
-        return _cut(wire, CutKind.KEYS, keyed if sent == 1 else f"{keyed}, from each of {sent}", exchange=exchange)
+        return _cut(wire, CutKind.KEYS, keyed if sent == 1 else f"{keyed}, from each of {sent}", exchange=True)
     if wire.routing is Routing.BROADCAST:
-        return _cut(
-            wire, CutKind.COUNTS, f"each of the {taken} partitions of {sink} gets every item", exchange=exchange
-        )
+        return _cut(wire, CutKind.COUNTS, f"each of the {taken} partitions of {sink} gets every item", exchange=True)
     if wire.routing is Routing.GATHERED:
-        return _cut(wire, CutKind.COUNTS, f"{sent} partitions of {source} send to one of {sink}", exchange=exchange)
+        return _cut(wire, CutKind.COUNTS, f"{sent} partitions of {source} send to one of {sink}", exchange=True)
     if takes_work(graph.by_name[sink], wire.sink.port):
         distributed = wire.routing is Routing.DISTRIBUTED
         reason = f"{sink} is splittable: " + (
@@ -113,13 +112,10 @@ def _cut(wire: Wire, kind: CutKind, reason: str, *, exchange: bool = False) -> C
     return Cut(stream=wire.stream.name, source=source, sink=sink, kind=kind, reason=reason, exchange=exchange)
 
 
-def _on_driver(graph: Graph, name: str) -> bool:
-    return isinstance(graph.by_name[name].operator, InputOperator)
-
-
 def _chains(graph: Graph, wires: tuple[Wire, ...], cuts: tuple[Cut, ...]) -> list[tuple[str, ...]]:
     """The operators along wires without a cut. Every operator is in exactly one chain."""
     are_cut = {(str(cut.source), str(cut.sink)) for cut in cuts}
+    # One follower each: a fan-out is cut.
     follower = {w.source.node: w.sink.node for w in wires if (str(w.source), str(w.sink)) not in are_cut}
     followed = set(follower.values())
     chains: list[tuple[str, ...]] = []
@@ -162,7 +158,7 @@ def _stage(
     chain: tuple[str, ...],
     entries: Mapping[str, str],
 ) -> Stage:
-    place = Place.DRIVER if _on_driver(graph, chain[0]) else Place.WORKERS
+    place = Place.DRIVER if graph.by_name[chain[0]].is_input else Place.WORKERS
     batches = () if place is Place.DRIVER else _in_batches(graph, chain, entries)
     return Stage(name=name, operators=chain, place=place, level=0, slots=partitioned[chain[0]].count, batches=batches)
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from dagkit.api.attributes import OperatorContext, PortContext
-from dagkit.api.operators import InputOperator
 from dagkit.compiler.fuse import Fused
 from dagkit.compiler.unify import unifiers
 from dagkit.graph import Graph, Node, Stream
@@ -25,7 +24,7 @@ from dagkit.plan.model import (
     Routing,
 )
 from dagkit.plan.portable import portable_attributes, portable_properties
-from dagkit.schema import spelled
+from dagkit.schema import class_of, spelled
 
 
 def running_order(graph: Graph) -> list[str]:
@@ -55,6 +54,7 @@ def order(fused: Fused) -> Plan:
 
 def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
     partitioning = fused.partitioned[node.name]
+    # An operator that is its own PARTITIONER would be written twice, with all its properties.
     attributes = {
         a: s for a, s in node.attributes.items() if a is not OperatorContext.PARTITIONER or s.value is not node.operator
     }
@@ -96,15 +96,14 @@ def _own_properties(node: Node, operator: Any, shared: Mapping[str, Any]) -> Map
 
 
 def _class_name(node: Node) -> str:
-    cls = type(node.operator)
-    origin = (getattr(cls, "__pydantic_generic_metadata__", None) or {}).get("origin") or cls
-    return f"{recorded_module(origin.__module__, origin.__qualname__)}.{origin.__qualname__}"
+    cls = class_of(type(node.operator))
+    return f"{recorded_module(cls.__module__, cls.__qualname__)}.{cls.__qualname__}"
 
 
 def _role(node: Node) -> Role:
     if node.is_delay:
         return Role.DELAY
-    return Role.INPUT if isinstance(node.operator, InputOperator) else Role.OPERATOR
+    return Role.INPUT if node.is_input else Role.OPERATOR
 
 
 def _ports(graph: Graph, node: Node) -> Sequence[PlannedPort]:

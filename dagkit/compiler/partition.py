@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.configuration import DEFAULT, Origin, Source
-from dagkit.api.operators import InputOperator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.api.work import SplittableOperator, work_port
 from dagkit.compiler.alike import merge_alike
-from dagkit.compiler.partition_answers import asked
+from dagkit.compiler.partition_answers import ask
 from dagkit.compiler.rules.affinity_rules import localities_have_an_effect
 from dagkit.compiler.rules.partition_rules import parallel_heads
 from dagkit.errors import Diagnostic, Severity
@@ -86,15 +85,17 @@ def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[D
 
 def _state_by_other_keys(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[Diagnostic]:
     """Report state by key whose keys are parts of items that go to partitions as a whole: a key may be in several."""
-    kept = [(name, one) for name, one in declared_state(type(node.operator)).items() if isinstance(one, KeyedState)]
+    states = [
+        (name, state) for name, state in declared_state(type(node.operator)).items() if isinstance(state, KeyedState)
+    ]
     routed = [port for port in keyable(graph, node) if partitioning.keyed_on(port)]
-    if not kept or partitioning.count == 1:
+    if not states or partitioning.count == 1:
         return
     for port in routed:
         declared, item = node.input_ports[port], node.payload(node.input_ports[port])
         if declared.is_keyed or node.port_value(port, PortContext.STREAM_CODEC) is not None or not is_known(item):
             continue
-        for name, state in kept:
+        for name, state in states:
             key = substitute(state.held[0], node.bindings)
             if is_known(key) and not assignable(item, key):
                 yield Diagnostic(
@@ -115,7 +116,7 @@ def takes_work(node: Node, port: str) -> bool:
 
 def _fed_by_driver(graph: Graph, node: str, port: str) -> bool:
     sources = [stream.source.node for stream in graph.streams_into(node, port) if stream.source is not None]
-    return all(isinstance(graph.by_name[source].operator, InputOperator) for source in sources)
+    return all(graph.by_name[source].is_input for source in sources)
 
 
 def _keyed_by(node: Node, port: str, *, mirror: bool) -> str | None:
@@ -138,7 +139,7 @@ def _partitioned(graph: Graph, node: Node, head: str, mirrored: int, faults: lis
             return Partitioning((alone,) * mirrored, parallel_why, head)
         return Partitioning((alone,), Why(source="default", text="default"), head)
     context = PartitioningContext(parallel_count=mirrored, input_ports=keyable(graph, node))
-    partitions, fault = asked(partitioner, (alone,), context, node, origin)
+    partitions, fault = ask(partitioner, (alone,), context, node, origin)
     if fault is None and mirrored and len(partitions) != mirrored:
         fault = _mismatch(node, head, mirrored, len(partitions))
     if fault is not None:
@@ -149,8 +150,8 @@ def _partitioned(graph: Graph, node: Node, head: str, mirrored: int, faults: lis
 
 def partitioner_of(graph: Graph, node: Node) -> tuple[Partitioner | None, Origin | None]:
     """The PARTITIONER attribute with its origin if it is set, even to `None`; else the operator, if a Partitioner."""
-    if OperatorContext.PARTITIONER in node.attributes or OperatorContext.PARTITIONER in graph.attributes:
-        setting = graph.setting(node, OperatorContext.PARTITIONER)
+    setting = graph.set_on(node, OperatorContext.PARTITIONER)
+    if setting is not None:
         return (setting.value if isinstance(setting.value, Partitioner) else None), setting.origin
     return (node.operator if isinstance(node.operator, Partitioner) else None), None
 

@@ -15,7 +15,7 @@ from dagkit.errors import Diagnostic, Where, did_you_mean
 from dagkit.graph import Node
 
 
-def asked(
+def ask(
     partitioner: Partitioner,
     partitions: Sequence[Partition],
     context: PartitioningContext,
@@ -27,8 +27,8 @@ def asked(
     where = (origin.where if origin else None) or node.where
     help_ = "define_partitions must return at least one Partition"
     try:
-        given: Any = partitioner.define_partitions(partitions, context)
-        answer = () if given is None else tuple(given)
+        returned: Any = partitioner.define_partitions(partitions, context)
+        answer = () if returned is None else tuple(returned)
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
         return (), Diagnostic("partition-invalid", f"{subject} raised {summary(raised)}", help_, where)
     if not answer:
@@ -65,14 +65,17 @@ def invalid(node: Node, answer: Sequence[Any], subject: str = "", where: Where |
 
 def _no_partitions(answer: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """A problem and its help for each part that is not a Partition of an operator and keys by port."""
-    for given in answer:
-        if not isinstance(given, Partition):
-            yield f"returned {_described(given)}, not Partition", "return a list of Partition(operator, keys)"
-        elif not isinstance(given.operator, Operator):
-            yield f"returned a Partition of {_described(given.operator)}, not an operator", "write Partition(operator)"
-        elif not isinstance(_untyped(given.keys), Mapping):
+    for partition in answer:
+        if not isinstance(partition, Partition):
+            yield f"returned {_described(partition)}, not Partition", "return a list of Partition(operator, keys)"
+        elif not isinstance(partition.operator, Operator):
+            yield (
+                f"returned a Partition of {_described(partition.operator)}, not an operator",
+                "write Partition(operator)",
+            )
+        elif not isinstance(_untyped(partition.keys), Mapping):
             help_ = "write keys={port: PartitionKeys(mask, keys)}"
-            yield f"returned keys of {_described(given.keys)}, not by port", help_
+            yield f"returned keys of {_described(partition.keys)}, not by port", help_
 
 
 def _untyped(value: Any) -> Any:
@@ -80,9 +83,9 @@ def _untyped(value: Any) -> Any:
     return value
 
 
-def _described(given: object) -> str:
+def _described(value: object) -> str:
     return (
-        "None" if given is None else f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        "None" if value is None else f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
     )
 
 
@@ -121,6 +124,7 @@ def _not_shared_out(owners: Sequence[PartitionKeys | None]) -> str | None:
         common = mask & other_mask
         if {key & common for key in some} & {key & common for key in others}:
             return "two partitions own the same key, and its items would be doubled"
+    # Exact: a sum of floats may miss 1.
     if sum(Fraction(len(keys), 1 << mask.bit_count()) for mask, keys in reached) < 1:
         return "some keys have no owner, and their items would be lost"
     return None

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.operators import Operator
 from dagkit.api.partitioning import Partition, PartitioningContext, StatelessPartitioner
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.fuse import fuse
 from dagkit.compiler.order import order, running_order
 from dagkit.compiler.partition import Partitioning, keyable, partition, partitioner_of
-from dagkit.compiler.partition_answers import asked, invalid
+from dagkit.compiler.partition_answers import ask, invalid
 from dagkit.compiler.steps import Compilation
 from dagkit.errors import ApplicationFaults, Diagnostic, did_you_mean, errors_among
 from dagkit.graph import Graph, Node
@@ -22,11 +22,11 @@ def repartitioned(compilation: Compilation, partitions: Mapping[str, Sequence[Pa
     Raise `ApplicationFaults` if that breaks a rule.
     """
     graph, before = compilation.graph, compilation.partitioned
-    faults = [invalid(graph.by_name[name], those) for name, those in partitions.items()]
+    faults = [invalid(graph.by_name[name], new) for name, new in partitions.items()]
     if any(faults):
         raise ApplicationFaults(compilation.application, [fault for fault in faults if fault])
-    given = {name: replace(before[name], partitions=tuple(those)) for name, those in partitions.items()}
-    return relowered(compilation, graph, {**before, **given})
+    changed = {name: replace(before[name], partitions=tuple(new)) for name, new in partitions.items()}
+    return relowered(compilation, graph, {**before, **changed})
 
 
 def relowered(compilation: Compilation, graph: Graph, known: Mapping[str, Partitioning]) -> Compilation:
@@ -60,17 +60,17 @@ def redefined(
     known = zip_longest(now[operator].partitions, loads, stats)
     current = [replace(old, load=load or 0, stats=seen) for old, load, seen in known]
     context = PartitioningContext(input_ports=keyable(graph, node), wanted=wanted)
-    given, fault = asked(partitioner or StatelessPartitioner(max(1, wanted)), current, context, node, origin)
-    if fault is None and wanted and len(given) != wanted:
+    partitions, fault = ask(partitioner or StatelessPartitioner(max(1, wanted)), current, context, node, origin)
+    if fault is None and wanted and len(partitions) != wanted:
         fault = Diagnostic(
             "partition-invalid",
-            f"{operator} is to have {wanted} partitions, but its {type(partitioner).__name__} makes {len(given)}",
+            f"{operator} is to have {wanted} partitions, but its {type(partitioner).__name__} makes {len(partitions)}",
             "let define_partitions return context.wanted partitions, or request as many as it makes",
             (origin.where if origin else None) or node.where,
         )
     if fault is not None:
         raise ApplicationFaults(compilation.application, [fault])
-    return tuple(replace(new, load=0, stats=None) for new in given)
+    return tuple(replace(new, load=0, stats=None) for new in partitions)
 
 
 def _unchangeable(graph: Graph, now: Mapping[str, Partitioning], operator: str) -> Diagnostic | None:
@@ -85,7 +85,7 @@ def _unchangeable(graph: Graph, now: Mapping[str, Partitioning], operator: str) 
 
 def _why_not(node: Node, now: Partitioning) -> tuple[str, str] | None:
     name, head = node.name, now.head
-    if isinstance(node.operator, InputOperator):
+    if node.is_input:
         return f"{name} runs once, on the driver", "give the operators downstream of it more partitions"
     if head != name:
         return f"{name} mirrors the partitions of {head}, by PARTITION_PARALLEL", f"change those of {head} instead"

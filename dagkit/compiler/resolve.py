@@ -51,6 +51,7 @@ class Resolver:
 
     def resolve(self, graph: Graph, *, allow_unknown: bool) -> Graph:
         """The graph with every value that configuration sets. Each key that matches nothing becomes a diagnostic."""
+        # Attributes of the application come first: its codecs convert the properties of operators.
         attributes = self._over(graph.attributes, self.keys.application_attributes())
         if DagContext.STRING_CODECS in attributes and isinstance(attributes[DagContext.STRING_CODECS].value, Mapping):
             self.keys.codecs = attributes[DagContext.STRING_CODECS].value
@@ -117,17 +118,17 @@ class Resolver:
         """The graph with the localities and schemas of streams that configuration sets, copied once for all streams."""
         streams, nodes = list[Stream](), dict(graph.by_name)
         for stream in graph.streams:
-            found = self.keys.stream(stream.name)
-            self.diagnostics += found.diagnostics
-            if found.schema is not None:
-                _set_schema(nodes, stream, found.schema)
-            streams.append(stream if found.locality is None else _placed(stream, found.locality))
+            settings = self.keys.stream(stream.name)
+            self.diagnostics += settings.diagnostics
+            if settings.schema is not None:
+                _set_schema(nodes, stream, settings.schema)
+            streams.append(stream if settings.locality is None else _placed(stream, settings.locality))
         return replace(graph.with_nodes(nodes), streams=tuple(streams))
 
-    def _over(self, written: Settings, found: Attributes) -> dict[Any, Setting]:
+    def _over(self, written: Settings, configured: Attributes) -> dict[Any, Setting]:
         """The settings of code, overridden by those of configuration."""
-        self.diagnostics += found.diagnostics
-        return {**written, **found.values}
+        self.diagnostics += configured.diagnostics
+        return {**written, **configured.values}
 
 
 def _by_port(settings: Mapping[str, Settings]) -> dict[str, Settings]:
@@ -157,6 +158,7 @@ def infer(graph: Graph) -> Graph:
     nodes = dict(graph.by_name)
     for name in _upstream_first(graph):
         node = nodes[name]
+        # `bind` keeps earlier bindings, so what the author wrote, as in `Filter[Line]`, holds against what flows in.
         bindings = arguments_of_class(type(node.operator))
         fed = dict(graph.connected_inputs(name))
         received = {}

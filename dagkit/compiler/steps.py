@@ -1,11 +1,11 @@
-"""The steps from an application to its plan, by name. Each intermediate form can be asked for, printed and compared.
+"""The steps from an application to its plan, by name. You can request, print and compare each of its forms.
 
-drawn     what populate_dag wrote                      Graph
-expanded  modules replaced by what they hold           Graph
-resolved  properties, attributes and payloads settled  Graph
-checked   every law holds, partitions are counted      Graph
-fused     cut into stages                              Fused
-ordered   as it will run                               Plan
+drawn     as populate_dag wrote it                   Graph
+expanded  modules replaced by their operators        Graph
+resolved  properties, attributes and payloads set    Graph
+checked   all rules applied, partitions counted      Graph
+fused     cut into stages                            Fused
+ordered   as it will run                             Plan
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,8 +62,7 @@ class Compilation:
 
     def node(self, operator: str) -> Node | None:
         """The operator of this name in that graph."""
-        graph = self.graph
-        return graph.by_name.get(operator)
+        return self.graph.by_name.get(operator)
 
     @property
     def plan(self) -> Plan:
@@ -157,13 +156,11 @@ class _Run:
 
     @property
     def home(self) -> str | None:
-        keys = self.resolver.keys
-        return keys.home
+        return self.resolver.keys.home
 
     @property
     def secrets(self) -> Mapping[str, bool]:
-        keys = self.resolver.keys
-        return keys.usage.secrets
+        return self.resolver.keys.usage.secrets
 
     @property
     def finished(self) -> bool:
@@ -221,8 +218,5 @@ def _in_order(diagnostics: Sequence[Diagnostic], graph: Graph) -> tuple[Diagnost
 
 def application_path(compilation: Compilation) -> str:
     """The application's folder: its APPLICATION_PATH, else one named after it below `HOME`."""
-    settings = compilation.graph.attributes
-    setting = settings.get(DagContext.APPLICATION_PATH)
-    if setting is not None and setting.value:
-        return str(setting.value)
-    return str(Path(HOME) / quote(compilation.application, safe=" "))
+    path = compilation.graph.application_value(DagContext.APPLICATION_PATH)
+    return str(path or Path(HOME) / quote(compilation.application, safe=" "))

@@ -72,6 +72,7 @@ class _Making:
     def cascade(self, inputs: Sequence[str]) -> list[str]:
         """Add inner unifiers until no unifier needs more inputs than the limit. Return the inputs that remain."""
         remaining, level = list(inputs), 0
+        # With a limit of 1 there would be as many unifiers as inputs, at each level.
         while len(remaining) > self.limit > 1:
             groups, rest = cascade_groups(remaining, self.limit)
             remaining = [self._inner(level, group) for group in groups] + rest

@@ -18,6 +18,7 @@ def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Gr
     streams = tuple(builder.stream(drawn) for drawn in dag.streams)
     for assignment in dag.assignments:
         builder.assign(assignment)
+    # Last: nodes take the attributes that `assign` collects.
     nodes = tuple(builder.node(placement) for placement in dag.placements)
     graph = Graph(application, nodes, streams, builder.application_attributes, where)
     return graph, [*dag.faults, *builder.faults]
@@ -52,12 +53,11 @@ class _Builder:
 
     def stream(self, drawn: DrawnStream) -> Stream:
         ends = [(end, self._end(end, where, f"stream {drawn.name!r}")) for end, where in drawn.ends]
-        sources = [end for given, end in ends if isinstance(given, Outlet) and end is not None]
-        sinks = tuple(end for given, end in ends if isinstance(given, Inlet) and end is not None)
+        sources = tuple(end for drawn_end, end in ends if isinstance(drawn_end, Outlet) and end is not None)
+        sinks = tuple(end for drawn_end, end in ends if isinstance(drawn_end, Inlet) and end is not None)
         origin = Origin(Source.CODE, drawn.where)
-        first = sources[0] if sources else None
         lost = any(end is None for _, end in ends)
-        return Stream(drawn.name, first, sinks, drawn.where, drawn.locality, origin, tuple(sources[1:]), lost)
+        return Stream(drawn.name, sources, sinks, drawn.where, drawn.locality, origin, lost)
 
     def _end(self, end: Inlet[Any] | Outlet[Any] | MissingPort, where: Where, what: str) -> End | None:
         name = self._name_of(end.operator, where, f"{what} is connected to {end!r}, whose operator")

@@ -9,7 +9,7 @@ from dagkit.api.application import Module
 from dagkit.api.attributes import Attribute, Locality
 from dagkit.api.component import Component
 from dagkit.api.configuration import DEFAULT, Origin, Setting
-from dagkit.api.operators import DelayOperator
+from dagkit.api.operators import DelayOperator, InputOperator
 from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
 from dagkit.errors import Where
 from dagkit.schema import Bindings, substitute
@@ -73,6 +73,10 @@ class Node:
         return isinstance(self.operator, Module)
 
     @property
+    def is_input(self) -> bool:
+        return isinstance(self.operator, InputOperator)
+
+    @property
     def is_delay(self) -> bool:
         return isinstance(self.operator, DelayOperator)
 
@@ -88,22 +92,21 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One source and its sinks. Further sources are a fault; they are kept for the rules to report."""
+    """Its sources and its sinks. A second source is a fault, which the rules report."""
 
     name: str
-    source: End | None
+    sources: tuple[End, ...]
     sinks: tuple[End, ...]
     where: Where = field(compare=False)
     locality: Locality | None = None
     locality_origin: Origin = DEFAULT
-    further_sources: tuple[End, ...] = ()
     cut_short: bool = field(default=False, compare=False)
     """Whether an end was left out because it leads nowhere. That fault is reported; rules must not report it again."""
 
     @property
-    def sources(self) -> tuple[End, ...]:
-        """Every source; more than one is a fault."""
-        return (*((self.source,) if self.source else ()), *self.further_sources)
+    def source(self) -> End | None:
+        """The source, the first one if there are several; None if there is none."""
+        return self.sources[0] if self.sources else None
 
     @property
     def ends(self) -> tuple[End, ...]:
@@ -184,8 +187,11 @@ class Graph:
 
     def setting(self, node: Node, attribute: Attribute[Any]) -> Setting:
         """An operator attribute's value, with its origin."""
-        own = node.attributes.get(attribute) or self.attributes.get(attribute)
-        return own if own is not None else Setting(attribute.default, DEFAULT)
+        return self.set_on(node, attribute) or Setting(attribute.default, DEFAULT)
+
+    def set_on(self, node: Node, attribute: Attribute[Any]) -> Setting | None:
+        """An operator attribute's setting: the node's own, else the application's; None if neither is set."""
+        return node.attributes.get(attribute) or self.attributes.get(attribute)
 
     def application_value(self, attribute: Attribute[T]) -> T:
         """An application attribute's value, or its default."""

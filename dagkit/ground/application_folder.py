@@ -1,4 +1,4 @@
-"""What dagkit itself keeps in the folder of an application. No scan reads it as input."""
+"""The files and folders that dagkit keeps in the folder of an application. No scan reads it as input."""
 
 LEDGER = "ledger/ledger.json"
 """The file by which a folder is recognised as that of an application."""

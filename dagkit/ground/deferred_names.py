@@ -21,7 +21,7 @@ def homes_of(package: str) -> Mapping[str, str]:
 
 
 def deferred(package: str, homes: Mapping[str, str], name: str) -> Any:
-    """Return what a module of the package defines. `homes` has the module of each name.
+    """Return a name of the package from the module that defines it. `homes` has the module of each name.
 
     Raise NamedElsewhere for a name of the other library, and for one of Apex that has a counterpart under another name.
     """

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 
 class Counterpart(NamedTuple):
-    """What has the place of a class of Apex here."""
+    """The counterpart of a class of Apex."""
 
     names: tuple[str, ...]
-    """What to import instead, from `dagkit` or `dagkit_operators`; empty if nothing needs to be imported."""
+    """The names to import instead, from `dagkit` or `dagkit_operators`; empty if nothing needs to be imported."""
     use: str
     """How to write it."""
 
@@ -27,7 +27,7 @@ def hint(name: str) -> str | None:
 
 
 class NamedElsewhere(ImportError):
-    """A name was imported that the other library has, or one of Apex with another name here. A note says what to write.
+    """A name was imported that the other library has, or one of Apex with another name here. A note has the import.
 
     It is no AttributeError: Python drops one that a `from … import` meets, with its notes.
     """

@@ -16,7 +16,7 @@ class Layer(NamedTuple):
 
 
 class Overlay(Mapping[str, Any]):
-    """A mapping that is never changed. One with changes costs the changes, and says how it differs from this one.
+    """A mapping that is never changed. A changed one costs only its changes, and records them.
 
     A layer takes over the layers below it that are at most twice as long as itself: there are about log2(n) of them.
     """
@@ -99,6 +99,7 @@ class Overlay(Mapping[str, Any]):
 
 
 _NOTHING = Layer((), {})
+# Not None: a large mapping that is new would count as unchanged beside none.
 _FIRST: Final = object()
 """The version before an overlay that is no change of another mapping: no mapping has it."""
 

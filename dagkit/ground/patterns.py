@@ -23,27 +23,27 @@ def is_whole(pattern: str, name: str) -> bool:
 
     Bytes of a file name that are not text are matched as question marks.
     """
-    found = _compiled(pattern)
-    return not isinstance(found, str) and found.fullmatch(name.encode(errors="replace")) is not None
+    matcher = _compiled(pattern)
+    return not isinstance(matcher, str) and matcher.fullmatch(name.encode(errors="replace")) is not None
 
 
 def named_groups(pattern: str) -> frozenset[str]:
     """The names of the groups of a pattern. A pattern that RE2 refuses has none."""
-    found = _compiled(pattern)
-    return frozenset() if isinstance(found, str) else frozenset(found.groupindex)
+    matcher = _compiled(pattern)
+    return frozenset() if isinstance(matcher, str) else frozenset(matcher.groupindex)
 
 
 def groups_of(pattern: str, text: str) -> dict[str, str] | None:
     """What the named groups of a pattern match, if it matches the whole text; None if it does not."""
-    found = _compiled(pattern)
-    match = None if isinstance(found, str) else found.fullmatch(text)
+    matcher = _compiled(pattern)
+    match = None if isinstance(matcher, str) else matcher.fullmatch(text)
     return None if match is None else {name: value for name, value in match.groupdict().items() if value is not None}
 
 
 def refusal(pattern: str) -> str | None:
     """Why RE2 refuses the pattern; None if it accepts it."""
-    found = _compiled(pattern)
-    return found if isinstance(found, str) else None
+    matcher = _compiled(pattern)
+    return matcher if isinstance(matcher, str) else None
 
 
 def whole_matcher(pattern: str | bytes, flags: int = 0) -> Callable[[Any], bool]:
@@ -59,10 +59,10 @@ def whole_matcher(pattern: str | bytes, flags: int = 0) -> Callable[[Any], bool]
     if lacking:
         raise ValueError(f"pattern {pattern!r}: RE2 has no flag {lacking!r}; {HELP}")
     begin = f"(?{letters})" if letters else ""
-    found = _compiled(begin + pattern if isinstance(pattern, str) else begin.encode() + pattern)
-    if isinstance(found, str):
-        raise ValueError(f"pattern {pattern!r}: {found}; {HELP}")  # noqa: TRY004 - a reason, not a type
-    kind, fullmatch = type(pattern), found.fullmatch
+    matcher = _compiled(begin + pattern if isinstance(pattern, str) else begin.encode() + pattern)
+    if isinstance(matcher, str):
+        raise ValueError(f"pattern {pattern!r}: {matcher}; {HELP}")  # noqa: TRY004 - a reason, not a type
+    kind, fullmatch = type(pattern), matcher.fullmatch
 
     def is_matched(text: Any) -> bool:
         if not isinstance(text, kind):

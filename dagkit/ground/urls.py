@@ -128,7 +128,10 @@ def parent(place: str) -> str:
 
 def resolved(url: str) -> Resolved:
     """The filesystem that a URL names, and the path within it. Raise an OSError if nothing here reads it."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise OSError(f"it is no URL: {error}") from error
     filesystem, before = _filesystem(parts.scheme, parts.netloc, parts.query)
     if filesystem is not None:
         return Resolved(filesystem, (before + unquote(parts.path)).rstrip("/") or "/", True)
@@ -224,7 +227,7 @@ def object_store_options(endpoint: str | None = None) -> dict[str, Any]:
 
 
 _with_object_stores: set[int] = set()
-"""The processes, this one or those that it was forked from, that have asked for these options, to make clients."""
+"""The processes, this one or those that it was forked from, that made clients of obstore."""
 
 
 def is_fork_of_client() -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from dagkit.errors import clipped
 from dagkit.plan.fingerprint import canonical, fingerprint
 from dagkit.plan.model import Plan, PlannedOperator, PlannedStream, PlannedUnifier, Stage
 
@@ -109,7 +110,7 @@ def _operator_changed(old: PlannedOperator, new: PlannedOperator, carried: _Carr
     mirrored = ""
     if old.parallel_with != new.parallel_with:
         mirrored = f"mirrors {new.parallel_with}" if new.parallel_with else f"no longer mirrors {old.parallel_with}"
-    is_explained = bool(mirrored) and _was_made_parallel(old, new)  # the sentence on the attribute then says so
+    is_explained = bool(mirrored) and _was_made_parallel(old, new)  # then the sentence on the attribute reports it
     yield from map(changed, _ports_changed(old, new, f", so it {mirrored}" if is_explained else "", carried))
     if old.count != new.count:
         why = "" if is_explained and new.why.source == "parallel" else f" ({new.why.text})"
@@ -282,8 +283,8 @@ def _cut_where(plan: Plan) -> set[tuple[str, str, str, bool]]:
 
 
 def _values_changed(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"{what} {name} is no longer set (was {_shown(old[name])})" for name in _gone(old, new))
-    yield from (f"{what} {name} is now set to {_shown(new[name])}" for name in _come(old, new))
+    yield from (f"{what} {name} is no longer set (was {clipped(old[name])})" for name in _gone(old, new))
+    yield from (f"{what} {name} is now set to {clipped(new[name])}" for name in _come(old, new))
     for name in _both(old, new):
         was, now = old[name], new[name]
         if canonical(was) == canonical(now):  # as in the fingerprint, where 1 differs from true
@@ -291,7 +292,7 @@ def _values_changed(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -
         if _are_objects_of_one_class(was, now):
             yield from _values_changed(what, _dotted(name, was), _dotted(name, now))
         else:
-            yield f"{what} {name} changes from {_shown(was)} to {_shown(now)}"
+            yield f"{what} {name} changes from {clipped(was)} to {clipped(now)}"
 
 
 def _are_objects_of_one_class(was: Any, now: Any) -> bool:
@@ -302,11 +303,6 @@ def _are_objects_of_one_class(was: Any, now: Any) -> bool:
 def _dotted(name: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields under the names of property files: `scanner.files`."""
     return {f"{name}.{field}": value for field, value in fields.items()}
-
-
-def _shown(value: Any, longest: int = 80) -> str:
-    text = repr(value)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _gone(old: Mapping[T, Any], new: Mapping[T, Any]) -> Iterable[T]:

@@ -63,10 +63,10 @@ class ConfigurationLine:
 
 def lines_of(conf: Config, is_secret: Callable[[str], bool]) -> Iterator[ConfigurationLine]:
     """Every entry, in the order of the keys' first appearance; the effective entry comes before those it overrides."""
-    given: dict[Hashable, list[Entry]] = {}
+    same: dict[Hashable, list[Entry]] = {}
     for entry in conf.entries:
-        given.setdefault(_identity(entry.key), []).append(entry)
-    for entries in given.values():
+        same.setdefault(_identity(entry.key), []).append(entry)
+    for entries in same.values():
         for entry in reversed(entries):
             yield ConfigurationLine(entry, entry is entries[-1], entry.origin.shown is not None or is_secret(entry.key))
 

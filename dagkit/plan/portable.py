@@ -8,7 +8,7 @@ import functools
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
 from pathlib import PurePath
@@ -104,9 +104,14 @@ def _model(value: BaseModel) -> dict[str, Any]:
 
 
 def _named(name: Any, value: Any) -> Any:
+    """A value under a name, as plain data, masked if it is a secret."""
+    return portable(_masked(name, value))
+
+
+def _masked(name: Any, value: Any) -> Any:
     """A value under a name. Text is masked if its name is that of a secret, as messages mask it."""
     is_secret = isinstance(name, str) and isinstance(value, str | bytes) and bool(value) and is_secret_name(name)
-    return MASK if is_secret else portable(value)
+    return MASK if is_secret else value
 
 
 def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
@@ -116,16 +121,15 @@ def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
     return dict(pairs) if len(texts) == len(pairs) else {"$map": pairs}
 
 
-def _dataclass(value: Any) -> dict[str, Any]:
-    return {
-        "class": _name(type(value)),
-        **{f.name: _named(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)},
-    }
+def _sequence(value: Sequence[Any]) -> list[Any]:
+    """A list, also for a named tuple: its fields are masked by their names."""
+    names = getattr(value, "_fields", ()) if isinstance(value, tuple) else ()
+    return list(map(_named, names, value)) if names else [portable(part) for part in value]
 
 
 def _function(value: Any) -> dict[str, str]:
     """A function by its name; a lambda or a local function also by a digest of its code."""
-    # The name of a lambda says nothing, and source text changes with a comment. So a change in the body of a named
+    # All lambdas have one name, and source text changes with a comment. So a change in the body of a named
     # function does not show: give a changed one another name. Bytecode belongs to one version of Python, so plans with
     # lambdas differ between versions.
     name = f"{value.__module__}:{value.__qualname__}"
@@ -185,12 +189,16 @@ def _object(value: Any) -> dict[str, Any]:
     is_usual = made[0] is copyreg.__newobj__ and len(made[1]) == 1  # type: ignore[attr-defined]
     if is_usual and isinstance(held, dict) and (state is None or isinstance(state, dict)):
         return {**named, **_state(state or {}), **more}
-    return {**named, "made": portable(made[1:3]), **more}
+    if dataclasses.is_dataclass(value) and isinstance(state, list):
+        # Python saves a frozen dataclass with slots as the values of its fields, without their names.
+        names = [field.name for field in dataclasses.fields(value)]
+        state = list(map(_masked, names, state)) if len(names) == len(state) else state
+    return {**named, "made": portable((made[1], state)[: len(made) - 1]), **more}
 
 
 def _state(held: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes by name. Private ones appear only as a digest: they may hold values made from a secret."""
-    public = {str(name): portable(v) for name, v in sorted(held.items()) if not str(name).startswith("_")}
+    public = {str(name): _named(name, v) for name, v in sorted(held.items()) if not str(name).startswith("_")}
     private = {str(name): portable(v) for name, v in held.items() if str(name).startswith("_")}
     return {**public, "$private": hashlib.sha256(canonical(private).encode()).hexdigest()[:16]} if private else public
 
@@ -218,5 +226,5 @@ _FORMS: tuple[tuple[Any, Any], ...] = (
     (re.Pattern, lambda value: {"$pattern": value.pattern, "flags": value.flags}),
     (Mapping, _mapping),
     (set | frozenset, lambda value: sorted((portable(v) for v in value), key=repr)),
-    (list | tuple, lambda value: [portable(v) for v in value]),
+    (list | tuple, _sequence),
 )

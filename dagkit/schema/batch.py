@@ -82,10 +82,10 @@ class Batch(Generic[T]):
 
     def where(self, mask: "pa.BooleanArray") -> "Batch[T]":
         """The items for which the mask is true."""
-        kept = {name: column.where(mask) for name, column in self.columns.items()}
+        columns = {name: column.where(mask) for name, column in self.columns.items()}
         if self.made_by is None:
-            return Batch.of_column(kept[ITEM])
-        return Batch(kept, self.made_by)
+            return Batch.of_column(columns[ITEM])
+        return Batch(columns, self.made_by)
 
     def sliced(self, start: int, count: int) -> "Batch[T]":
         """The items from `start` on, at most `count`."""

@@ -113,6 +113,7 @@ def _codes_of_stretch(content: bytes, delimiter: bytes) -> "npt.NDArray[np.int64
     lines.pop()  # the text after the last delimiter, which is empty
     if content.isascii() or _is_text(content):
         return _checksums(lines)
+    # A key that is not UTF-8 has lone surrogates as text, whose checksum is not that of its bytes.
     return low_codes(routing_codes([str(line, "utf-8", TEXT_ERRORS) for line in lines]))
 
 
@@ -122,6 +123,7 @@ def _codes_of_array(array: "pa.Array") -> "npt.NDArray[np.int64] | None":
 
     kind = array.type
     if pa.types.is_signed_integer(kind):
+        # None has the code 0, as in `routing_code`.
         codes: npt.NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) & _LOW
         return codes
     if array.null_count or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
@@ -150,4 +152,5 @@ def _is_text(content: bytes) -> bool:
 
 
 _LOW = 0xFFFFFFFF
+# In stretches and by the faster checksum, an exchange keyed by text moves at 0.85 of one by numbers; at 0.6 without.
 _STRETCH = 256 << 10

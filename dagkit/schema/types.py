@@ -49,8 +49,8 @@ def bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
             _bind_variable(pattern, actual, bindings)
     elif _is_union(pattern):
         _bind_union(get_args(pattern), actual, bindings)
-    elif _has_variables(pattern) and isinstance(_class_of(actual), type):
-        inner, outer = _arguments(pattern), _arguments_as(actual, _class_of(pattern))
+    elif _has_variables(pattern) and isinstance(class_of(actual), type):
+        inner, outer = _arguments(pattern), _arguments_as(actual, class_of(pattern))
         if _is_variadic(inner) and outer:
             inner, outer = inner[:1], (_element(outer),)
         if len(inner) == len(outer):
@@ -85,7 +85,7 @@ def arguments_of_class(kind: type) -> dict[TypeVar, Any]:
 
 
 def is_known(payload: Any) -> bool:
-    """Whether a type says something about its values, and has no free variables."""
+    """Whether a type restricts its values, and has no free variables."""
     return _plain(payload) not in (Any, object) and not _has_variables(_plain(payload))
 
 
@@ -152,7 +152,7 @@ def _of_model(payload: Any) -> Mapping[str, Any]:
     return (isinstance(payload, type) and getattr(payload, "__pydantic_generic_metadata__", None)) or {}
 
 
-def _class_of(payload: Any) -> Any:
+def class_of(payload: Any) -> Any:
     """The class without its type arguments."""
     return _of_model(payload).get("origin") or get_origin(payload) or payload
 
@@ -216,7 +216,7 @@ def _all_values(payload: Any) -> tuple[object, ...]:
 
 
 def _class_assignable(source: Any, sink: Any) -> bool:
-    source_class, sink_class = _class_of(source), _class_of(sink)
+    source_class, sink_class = class_of(source), class_of(sink)
     if not (isinstance(source_class, type) and isinstance(sink_class, type)):
         return bool(source_class == sink_class)
     if not (_is_subclass(source_class, sink_class) or _is_promoted(source_class, sink_class)):
@@ -271,8 +271,8 @@ def _arguments_assignable(source: Any, sink: Any) -> bool:
         return _tuple_assignable(get_args(source), get_args(sink))
     if get_origin(sink) is tuple and _fields(source):
         return _tuple_assignable(_fields(source), get_args(sink))
-    wanted, given = _arguments(sink), _arguments_as(source, _class_of(sink))
-    if _class_of(sink) is abc.Callable and wanted and given and Ellipsis in (wanted[0], given[0]):
+    wanted, given = _arguments(sink), _arguments_as(source, class_of(sink))
+    if class_of(sink) is abc.Callable and wanted and given and Ellipsis in (wanted[0], given[0]):
         wanted, given = wanted[1:], given[1:]
     if len(wanted) != len(given):
         return True
@@ -281,7 +281,7 @@ def _arguments_assignable(source: Any, sink: Any) -> bool:
 
 def _arguments_as(source: Any, sink_class: Any) -> tuple[Any, ...]:
     """The arguments that `source` gives the generic `sink_class`: a `class Words(list[str])` is a `Sequence[str]`."""
-    source_class, given = _class_of(source), _arguments(source)
+    source_class, given = class_of(source), _arguments(source)
     if source_class is sink_class:
         return given
     if sink_class in _ONE_PARAMETER and (elements := _elements(source_class, given)):
@@ -290,7 +290,7 @@ def _arguments_as(source: Any, sink_class: Any) -> tuple[Any, ...]:
         return (*given, int) if source_class is Counter and given else given
     bindings = dict(zip(_parameters(source_class), given, strict=False))
     for base in vars(source_class).get("__orig_bases__", source_class.__bases__):
-        if isinstance(_class_of(base), type) and _class_of(base) not in (Generic, Protocol):
+        if isinstance(class_of(base), type) and class_of(base) not in (Generic, Protocol):
             found = _arguments_as(substitute(base, bindings), sink_class)
             if found:
                 return found

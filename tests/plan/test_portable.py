@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -51,6 +51,23 @@ class Model(BaseModel):
 class Pair:
     left: int
     right: Any = None
+
+
+@dataclass
+class Login:
+    user: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenLogin:
+    user: str
+    password: str
+
+
+class Credentials(NamedTuple):
+    user: str
+    password: str
 
 
 class Plain:
@@ -118,6 +135,12 @@ HERE = __name__
         ({"sasl.password": "hush"}, {"sasl.password": "**********"}),
         ({"AWS_ACCESS_KEY": b"hush", "REGION": "eu"}, {"AWS_ACCESS_KEY": "**********", "REGION": "eu"}),
         ({"password": "", "tokens": 3}, {"password": "", "tokens": 3}),
+        (Login("me", "hush"), {"class": f"{HERE}.Login", "user": "me", "password": "**********"}),
+        (
+            FrozenLogin("me", "hush"),
+            {"class": f"{HERE}.FrozenLogin", "made": [[{"$class": f"{HERE}.FrozenLogin"}], ["me", "**********"]]},
+        ),
+        (Credentials("me", "hush"), ["me", "**********"]),
         (PurePosixPath("a/b"), "a/b"),
         (PurePosixPath("a/\udcff"), {"$text": "'a/\\udcff'"}),
         ("\ud800", {"$text": "'\\ud800'"}),

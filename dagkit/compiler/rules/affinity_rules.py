@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext
-from dagkit.api.operators import InputOperator
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph, Node
 from dagkit.ground.patterns import HELP, is_whole, refusal
@@ -77,7 +76,7 @@ def localities_have_an_effect(graph: Graph, counts: Mapping[str, int]) -> Iterat
         ):
             continue
         reason = None
-        if isinstance(graph.by_name[source.node].operator, InputOperator):
+        if graph.by_name[source.node].is_input:
             reason = f"{source.node} runs on the driver, and {sink.node} on the workers"
         elif not graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL) and (
             counts[source.node] > 1 or counts[sink.node] > 1

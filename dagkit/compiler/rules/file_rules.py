@@ -22,10 +22,10 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
         for writer in healthy
         for folder, paths in example_files(writer.operator).items()
     ]
-    every = list(dict.fromkeys(path for _, _, paths in written for path in paths))
-    found = [(node.name, set(finder.would_find(every, items_into(graph, node)))) for node, finder in finders]
+    outputs = list(dict.fromkeys(path for _, _, paths in written for path in paths))
+    found = [(node.name, set(finder.would_find(outputs, items_into(graph, node)))) for node, finder in finders]
     for writer, folder, paths in written:
-        readers = " and ".join(name for name, theirs in found if not theirs.isdisjoint(paths))
+        readers = " and ".join(name for name, inputs in found if not inputs.isdisjoint(paths))
         if readers:
             yield Diagnostic(
                 "output-read",
@@ -71,7 +71,7 @@ def files_that_are_followed_are_sent_once(graph: Graph) -> Iterator[Diagnostic]:
     for node in graph.nodes:
         if node.operator.faults or not isinstance(node.operator, SendsGrownFiles):
             continue
-        followers = " and ".join(sorted(each.name for each in followers_of(graph, node)))
+        followers = " and ".join(sorted(follower.name for follower in followers_of(graph, node)))
         if not node.operator.sends_grown(followed=bool(followers)):
             yield from _unread(graph, node)
         elif followers:
@@ -86,8 +86,8 @@ def files_that_are_followed_are_sent_once(graph: Graph) -> Iterator[Diagnostic]:
 
 def _unread(graph: Graph, node: Node) -> Iterator[Diagnostic]:
     """What is appended to a file is lost to a reader that does not follow it, unless the file is sent again."""
-    readers = [each for each in _receivers_of_files(graph, node) if not _follows(each)]
-    names = " and ".join(sorted(each.name for each in readers if isinstance(each.operator, SplittableOperator)))
+    readers = [reader for reader in _receivers_of_files(graph, node) if not _follows(reader)]
+    names = " and ".join(sorted(reader.name for reader in readers if isinstance(reader.operator, SplittableOperator)))
     if names:
         yield Diagnostic(
             "guarantee-waived",
@@ -99,8 +99,8 @@ def _unread(graph: Graph, node: Node) -> Iterator[Diagnostic]:
 
 
 def followers_of(graph: Graph, node: Node) -> list[Node]:
-    """The operators that follow the files which this one finds, as `follows_files` says."""
-    return [each for each in _receivers_of_files(graph, node) if _follows(each)]
+    """The operators that follow the files which this one finds: those with `follows_files`."""
+    return [reader for reader in _receivers_of_files(graph, node) if _follows(reader)]
 
 
 def _follows(node: Node) -> bool:
@@ -115,19 +115,19 @@ def _receivers_of_files(graph: Graph, node: Node) -> list[Node]:
     if not isinstance(node.operator, SendsGrownFiles):
         return []
     sent = [node.payload(port) for port in node.output_ports.values()]
-    found: dict[str, Node] = {}
-    follow = [node]
-    while follow:
-        sender = follow.pop()
+    receivers: dict[str, Node] = {}
+    senders = [node]
+    while senders:
+        sender = senders.pop()
         for name, port in sender.output_ports.items():
             payload = sender.payload(port)
             if is_known(payload) and payload not in sent:
                 continue
             for end in (sink for stream in graph.streams_from(sender.name, name) for sink in stream.sinks):
-                if end.node not in found and not isinstance(graph.by_name[end.node].operator, FileFinder):
-                    found[end.node] = graph.by_name[end.node]
-                    follow.append(graph.by_name[end.node])
-    return list(found.values())
+                if end.node not in receivers and not isinstance(graph.by_name[end.node].operator, FileFinder):
+                    receivers[end.node] = graph.by_name[end.node]
+                    senders.append(graph.by_name[end.node])
+    return list(receivers.values())
 
 
 def items_into(graph: Graph, node: Node) -> list[object]:

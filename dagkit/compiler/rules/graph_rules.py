@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.operators import Operator
 from dagkit.errors import Diagnostic
 from dagkit.graph import Graph, Node
 from dagkit.schema import assignable, spelled
@@ -97,7 +97,7 @@ def every_root_is_an_input_operator(graph: Graph) -> Iterator[Diagnostic]:
     """An operator without connected inputs must make items itself, or it would wait forever."""
     for node in _roots(graph):
         waits = any(port.required for port in node.input_ports.values())
-        if not isinstance(node.operator, InputOperator) and not (waits or node.unsure):
+        if not (node.is_input or waits or node.unsure):
             yield Diagnostic(
                 "root-not-input",
                 f"nothing feeds {node.name}, and {type(node.operator).__name__} is not an InputOperator",
@@ -113,12 +113,13 @@ def input_operators_are_fed_by_nothing(graph: Graph) -> Iterator[Diagnostic]:
     """
     for stream in graph.streams:
         for sink in stream.sinks:
-            operator = graph.by_name[sink.node].operator
-            if isinstance(operator, InputOperator):
+            node = graph.by_name[sink.node]
+            kind = type(node.operator).__name__
+            if node.is_input:
                 yield Diagnostic(
                     "root-fed",
-                    f"stream {stream.name!r} feeds {sink}, and {type(operator).__name__} is an InputOperator",
-                    f"leave {sink} unconnected, or derive {type(operator).__name__} from Operator to read streams",
+                    f"stream {stream.name!r} feeds {sink}, and {kind} is an InputOperator",
+                    f"leave {sink} unconnected, or derive {kind} from Operator to read streams",
                     sink.where,
                 )
 
@@ -139,7 +140,7 @@ def every_operator_is_reached(graph: Graph) -> Iterator[Diagnostic]:
 def _reached(graph: Graph) -> set[str]:
     """The operators downstream of a root, or of a fault with a code of its own: no source, or an undelayed loop."""
     reached = {sink.node for stream in graph.streams if stream.source is None for sink in stream.sinks}
-    reached |= {node.name for node in graph.nodes if node.unsure or isinstance(node.operator, InputOperator)}
+    reached |= {node.name for node in graph.nodes if node.unsure or node.is_input}
     reached |= {node.name for node in _roots(graph)} | {name for loop in _undelayed_loops(graph) for name in loop}
     ahead = list(reached)
     while ahead:

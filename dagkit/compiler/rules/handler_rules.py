@@ -40,7 +40,7 @@ def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def every_input_operator_emits(graph: Graph) -> Iterator[Diagnostic]:
-    """An input operator none of whose methods the engine calls would find nothing, without a word.
+    """An input operator without a method that the engine calls would silently emit nothing.
 
     A class without any method of its own is not written yet: its graph can be drawn and planned, as with inputs.
     """
@@ -50,7 +50,7 @@ def every_input_operator_emits(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def methods_have_the_names_that_the_engine_calls(graph: Graph) -> Iterator[Diagnostic]:
-    """A method that is spelled as in Apex, such as beginWindow, would never be called, without a word."""
+    """A method that is spelled as in Apex, such as beginWindow, would silently never be called."""
     for node in graph.nodes:
         kind = type(node.operator)
         base = next((base for base in (SplittableOperator, InputOperator, Operator) if issubclass(kind, base)), kind)
@@ -64,7 +64,7 @@ def methods_have_the_names_that_the_engine_calls(graph: Graph) -> Iterator[Diagn
 
 
 def work_on_plain_values_is_defined(graph: Graph) -> Iterator[Diagnostic]:
-    """Only an element with positions, such as a block, says by itself what the work on it is."""
+    """Only an element with positions, such as a block, defines the work on it."""
     for node in graph.nodes:
         operator = node.operator
         if not isinstance(operator, SplittableOperator) or operator.restriction_type is not OffsetRange:
@@ -90,11 +90,10 @@ def why_it_cannot_run(graph: Graph) -> list[Diagnostic]:
 
 def _silent_inputs(graph: Graph) -> list[Node]:
     """The input operators whose class has no method that the engine calls in a look, and that can emit items."""
-    inputs = [node for node in graph.nodes if isinstance(node.operator, InputOperator)]
     return [
         node
-        for node in inputs
-        if all(getattr(type(node.operator), name) is getattr(InputOperator, name) for name in _LOOK)
+        for node in graph.nodes
+        if node.is_input and all(getattr(type(node.operator), name) is getattr(InputOperator, name) for name in _LOOK)
     ]
 
 
@@ -123,7 +122,7 @@ def every_handler_takes_one_item(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def inputs_are_distinguished(graph: Graph) -> Iterator[Diagnostic]:
-    """A plain `process` cannot know which of two inputs an item came from. An author who wants that must declare it."""
+    """A plain `process` cannot distinguish the items of two inputs, so the author must declare that it takes both."""
     sharing: dict[str, list[str]] = {}
     for node, port in _connected(graph):
         if port.handler is None and _is_handled(node, port):

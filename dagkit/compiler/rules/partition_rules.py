@@ -25,7 +25,7 @@ def an_unpartitionable_operator_mirrors_no_partitions(graph: Graph) -> Iterator[
 def an_unpartitionable_operator_has_no_partitioner(graph: Graph) -> Iterator[Diagnostic]:
     """A partitioner would make several partitions. Setting PARTITIONER to None disables the operator's own."""
     for node in _unpartitionable(graph):
-        setting = node.attributes.get(OperatorContext.PARTITIONER) or graph.attributes.get(OperatorContext.PARTITIONER)
+        setting = graph.set_on(node, OperatorContext.PARTITIONER)
         partitions_itself = setting is None and isinstance(node.operator, Partitioner)
         if partitions_itself or (setting is not None and setting.value is not None):
             has = "is its own Partitioner" if partitions_itself else "has a PARTITIONER"
@@ -41,8 +41,7 @@ def parallel_inputs_come_from_one_group(graph: Graph) -> Iterator[Diagnostic]:
     """Partition i of a mirror takes what partition i sends, so all that it mirrors must have the same partitions."""
     heads = parallel_heads(graph)
     for node in graph.nodes:
-        sources = [source for source, _ in _parallel_sources(graph, node)]
-        groups = {heads[source]: source for source in reversed(sources)}
+        groups = {heads[source]: source for source in reversed(_parallel_sources(graph, node))}
         if len(groups) > 1:
             yield Diagnostic(
                 "parallel-unrelated",
@@ -87,7 +86,7 @@ def parallel_heads(graph: Graph) -> dict[str, str]:
 
 def _followed(graph: Graph, node: Node) -> str | None:
     """The operator that a mirror follows: a delay, which comes from downstream, only if nothing else feeds it."""
-    sources = [source for source, _ in _parallel_sources(graph, node)]
+    sources = _parallel_sources(graph, node)
     return next((s for s in sources if not graph.by_name[s].is_delay), sources[0] if sources else None)
 
 
@@ -96,13 +95,13 @@ def _head_of_loop(graph: Graph, trail: list[str], name: str) -> str:
     return min(trail[trail.index(name) :], key=lambda n: (graph.by_name[n].is_delay, n))
 
 
-def _parallel_sources(graph: Graph, node: Node) -> list[tuple[str, str]]:
-    """The operators that feed the parallel inputs of a node, with the input, in the order of declaration."""
-    found: list[tuple[str, str]] = []
+def _parallel_sources(graph: Graph, node: Node) -> list[str]:
+    """The operators that feed the parallel inputs of a node, in the order of declaration."""
+    sources: list[str] = []
     for port in node.input_ports:
         if node.port_value(port, PortContext.PARTITION_PARALLEL):
-            found += [(s.source.node, port) for s in graph.streams_into(node.name, port) if s.source is not None]
-    return found
+            sources += [s.source.node for s in graph.streams_into(node.name, port) if s.source is not None]
+    return sources
 
 
 def _unpartitionable(graph: Graph) -> Iterator[Node]:

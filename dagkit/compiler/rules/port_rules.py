@@ -52,8 +52,8 @@ def _open_outputs(graph: Graph) -> Iterator[tuple[Node, OutputPort[Any]]]:
 
 
 def _or_optional(node: Node, port: InputPort[Any] | OutputPort[Any]) -> str:
-    """What else to do if the port is declared in a class of the author's own."""
-    owner = next(each for each in type(node.operator).__mro__ if port.name in vars(each))
+    """A second way to repair it, if the author's own class declares the port."""
+    owner = next(cls for cls in type(node.operator).__mro__ if port.name in vars(cls))
     is_library = owner.__module__.partition(".")[0] in ("dagkit", "dagkit_operators")
     return "" if is_library else ", or make the port optional=True"
 
@@ -68,7 +68,7 @@ def _candidates(
     import networkx as nx  # noqa: PLC0415 - most commands compile nothing
 
     wanted, after = node.payload(port), {node.name, *nx.descendants(graph.forward, node.name)}
-    module, places = node.name.rpartition(SEPARATOR)[0], {each.name: at for at, each in enumerate(graph.nodes)}
+    module, places = node.name.rpartition(SEPARATOR)[0], {other.name: at for at, other in enumerate(graph.nodes)}
     fitting = [
         (other.payload(output) != wanted, abs(places[other.name] - places[node.name]), f"{other.name}.{output.name}")
         for other, output in open_outputs
@@ -87,7 +87,7 @@ def every_port_is_on_one_stream(graph: Graph) -> Iterator[Diagnostic]:
     Of two ends in one file, the fault is at the later line, whichever stream was declared first.
     """
     for stream in graph.streams:
-        for source in stream.further_sources:
+        for source in stream.sources[1:]:
             yield Diagnostic(
                 "port-taken",
                 f"stream {stream.name!r} already has the source {stream.source}; {source} is a second one",

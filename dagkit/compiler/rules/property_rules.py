@@ -13,7 +13,7 @@ from dagkit.conf.sources.references import without_secret
 from dagkit.conf.values.property_types import keeps_secret, meant_property, model_in
 from dagkit.errors import Diagnostic, Severity, Where
 from dagkit.graph import Graph
-from dagkit.schema import spelled, substitute
+from dagkit.schema import class_of, spelled, substitute
 
 
 def properties_hold(graph: Graph) -> Iterator[Diagnostic]:
@@ -23,14 +23,13 @@ def properties_hold(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def property_faults(
-    name: str, component: Component, placed: Where | None, origins: dict[str, Origin] | object = None
+    name: str, component: Component, placed: Where | None, origins: Mapping[str, Origin]
 ) -> Iterator[Diagnostic]:
     """The faults in the properties of one component, each at the line that set the value."""
-    known = origins if isinstance(origins, dict) else {}
     for fault in component.faults:
-        if fault.missing and any(path.startswith(f"{fault.path}.") for path in known):
+        if fault.missing and any(path.startswith(f"{fault.path}.") for path in origins):
             continue  # its parts were set and do not fit together: setting them reported why
-        origin = _origin_of(fault, component, known)
+        origin = _origin_of(fault, component, origins)
         where = (origin.where if origin else None) or placed
         if fault.unknown:
             help_ = meant_property(type(component), fault.path, value=component.given.get(fault.path))
@@ -42,7 +41,7 @@ def property_faults(
         help_ = f"{verb} {what}{kind} where {name} is made{', or in a property file' if fault.missing else ''}"
         if origin is not None and origin.key is not None:
             help_ = f"fix the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
-        yield Diagnostic("property-invalid", _problem(name, component, fault, known), help_, where)
+        yield Diagnostic("property-invalid", _problem(name, component, fault, origins), help_, where)
 
 
 def every_state_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
@@ -79,36 +78,36 @@ def _given_up(component: Component) -> Iterable[str]:
     return component.gives_up() if isinstance(component, Operator) else ()
 
 
-def _origin_of(fault: Fault, component: Component, known: dict[str, Origin]) -> Origin | None:
+def _origin_of(fault: Fault, component: Component, origins: Mapping[str, Origin]) -> Origin | None:
     """The origin of an invalid value: of the property, of its parent, or of a part of it that the fault names."""
-    exact = known.get(fault.path) or known.get(fault.path.split(".")[0])
-    within = {path: origin for path, origin in known.items() if not fault.path or path.startswith(f"{fault.path}.")}
+    exact = origins.get(fault.path) or origins.get(fault.path.split(".")[0])
+    within = {path: origin for path, origin in origins.items() if not fault.path or path.startswith(f"{fault.path}.")}
     named = (origin for path, origin in within.items() if path.split(".")[-1] in fault.message)
-    set_in_code = type(component).model_fields.keys() - {path.split(".")[0] for path in known}
+    set_in_code = type(component).model_fields.keys() - {path.split(".")[0] for path in origins}
     is_of_code = not fault.path and not set_in_code.isdisjoint(re.findall(r"\w+", fault.message))
     return exact or next(named, None if is_of_code else next(iter(within.values()), None))
 
 
-def _problem(name: str, component: Component, fault: Fault, known: dict[str, Origin]) -> str:
+def _problem(name: str, component: Component, fault: Fault, origins: Mapping[str, Origin]) -> str:
     """The problem, with the value unless it is a secret or contains one."""
     if fault.missing:
         return f"{name}.{fault.path} is missing: {fault.message}"
     top = fault.path.split(".")[0]
-    secrets = [o for path, o in known.items() if o.shown is not None and (not top or path.split(".")[0] == top)]
+    secrets = [o for path, o in origins.items() if o.shown is not None and (not top or path.split(".")[0] == top)]
     if not fault.path:
-        return f"{name} is wrong: {_without_secrets(fault.message, component, known)}"
+        return f"{name} is wrong: {_without_secrets(fault.message, component, origins)}"
     if not secrets and keeps_secret(component, fault.path):
         return f"{name}.{fault.path} cannot be {MASK}: {without_secret(fault.message, fault.value, MASK)}"
     if not secrets:
         return f"{name}.{fault.path} cannot be {without_credentials(_shown(fault.value)):.80}: {fault.message}"
-    exact = known.get(fault.path)
+    exact = origins.get(fault.path)
     shown = exact.shown if exact is not None and exact.shown is not None else "what was set"
     return f"{name}.{fault.path} cannot be {shown}: {without_secret(fault.message, fault.value, shown)}"
 
 
-def _without_secrets(message: str, component: Component, known: dict[str, Origin]) -> str:
+def _without_secrets(message: str, component: Component, origins: Mapping[str, Origin]) -> str:
     """The message without the secrets that configuration set."""
-    for path, origin in known.items():
+    for path, origin in origins.items():
         for secret in _texts_at(component, path) if origin.shown is not None else ():
             message = without_secret(message, secret, origin.shown)
     return message
@@ -133,7 +132,7 @@ def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:
     """Plans and ledgers identify an operator by its kind, so two classes must not have the same kind."""
     first: dict[str, type] = {}
     for node in graph.nodes:
-        operator = _declaring(type(node.operator))
+        operator = class_of(type(node.operator))  # one kind for `Filter[Line]` and `Filter[Word]`
         declared = operator.__dict__.get("kind")
         if declared is not None and not isinstance(declared, str):
             yield Diagnostic(
@@ -152,9 +151,3 @@ def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:
                 f'give one of them a kind of its own, as in kind = "{operator.__name__.lower()}/2"',
                 node.where,
             )
-
-
-def _declaring(operator: type) -> type:
-    """The class without type arguments: `Filter` for `Filter[Line]`."""
-    origin: type | None = (getattr(operator, "__pydantic_generic_metadata__", None) or {}).get("origin")
-    return origin or operator

@@ -13,9 +13,8 @@ def application_windows_are_kept_whole(graph: Graph) -> Iterator[Diagnostic]:
     """On workers, every streaming window makes new operators from the saved state."""
     for node in graph.nodes:
         window = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
-        on_workers = not isinstance(node.operator, InputOperator)
         divides = _counts(window) and window > 1
-        if on_workers and divides and not getattr(node.operator, "checkpointable_within_app_window", True):
+        if not node.is_input and divides and not getattr(node.operator, "checkpointable_within_app_window", True):
             yield Diagnostic(
                 "window-divided",
                 f"{node.name} cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is {window}, "
@@ -29,7 +28,7 @@ def application_windows_are_kept_whole(graph: Graph) -> Iterator[Diagnostic]:
 def checkpoints_fall_between_application_windows(graph: Graph) -> Iterator[Diagnostic]:
     """An input operator that cannot be saved inside an application window is saved only at the end of one."""
     for node in graph.nodes:
-        if not isinstance(node.operator, InputOperator):
+        if not node.is_input:
             continue  # `application_windows_are_kept_whole` refuses such windows on workers
         checkpoint = graph.value(node, OperatorContext.CHECKPOINT_WINDOW_COUNT)
         window = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
@@ -60,7 +59,8 @@ def processing_modes_agree(graph: Graph) -> Iterator[Diagnostic]:
             continue  # not modes: another law reports them
         if mode == ProcessingMode.AT_LEAST_ONCE or follows == ProcessingMode.AT_MOST_ONCE:
             continue
-        follower = f"is {follows}" if _has_mode(graph, downstream) else "has no PROCESSING_MODE"
+        has_mode = graph.set_on(downstream, OperatorContext.PROCESSING_MODE) is not None
+        follower = f"is {follows}" if has_mode else "has no PROCESSING_MODE"
         yield Diagnostic(
             "mode-mismatch",
             f"{upstream.name} is {mode}, but {downstream.name} {follower}, and stream {stream.name!r} joins them",
@@ -90,10 +90,6 @@ def every_watermark_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
 def _estimates(node: Node) -> bool:
     operator = node.operator
     return isinstance(operator, Operator) and not operator.faults and operator.estimates_watermark
-
-
-def _has_mode(graph: Graph, node: Node) -> bool:
-    return OperatorContext.PROCESSING_MODE in node.attributes or OperatorContext.PROCESSING_MODE in graph.attributes
 
 
 def items_that_meet_in_a_window_arrive_in_one(graph: Graph) -> Iterator[Diagnostic]:

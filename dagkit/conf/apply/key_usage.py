@@ -1,4 +1,4 @@
-"""Which keys a configuration's application used; of the others the reason, and the name that was probably meant."""
+"""The keys that an application uses; why it does not use the others, and which names they probably mean."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -73,46 +73,45 @@ class KeyUsage:
     """The keys that are for this application."""
     elsewhere: list[ParsedEntry] = field(default_factory=list)
     """The keys in the sections of other applications."""
-    used: set[int] = field(default_factory=set)
-    """The positions of the keys that set something."""
-    won: set[int] = field(default_factory=set)
-    """The positions of the keys that decided a value."""
-    beaten: dict[int, ParsedEntry] = field(default_factory=dict)
-    """The key that decided instead, by the position of a key that set the same."""
-    unknown: dict[int, Diagnostic] = field(default_factory=dict)
+    used: set[ParsedEntry] = field(default_factory=set)
+    """The keys that set something."""
+    won: set[ParsedEntry] = field(default_factory=set)
+    """The keys that decided a value."""
+    beaten: dict[ParsedEntry, ParsedEntry] = field(default_factory=dict)
+    """The key that decided instead, by a key that set the same."""
+    unknown: dict[ParsedEntry, Diagnostic] = field(default_factory=dict)
     """The fault of a property that the last component which its key matched does not have."""
     secrets: dict[str, bool] = field(default_factory=dict)
     """The keys of properties whose types are known, and whether the type makes the value a secret."""
-    stranded: dict[int, str] = field(default_factory=dict)
+    stranded: dict[ParsedEntry, str] = field(default_factory=dict)
     """The unconnected port that a key matched."""
     suggested: dict[str, str] = field(default_factory=dict)
-    """What is called like a name that does not exist."""
+    """The most similar known name, by the name that does not exist."""
 
     def note_operator(self, operator: str, cls: type | None = None) -> None:
         self.operators[operator] = cls or self.operators.get(operator)
 
     def use(self, entry: ParsedEntry) -> None:
-        self.used.add(entry.position)
+        self.used.add(entry)
 
     def contest(self, entries: Sequence[ParsedEntry]) -> None:
         """Note which of these keys, the strongest last, decides each value."""
+        # A key for several operators may decide for one and lose for another: then it is in `won` and in `beaten`.
         deciding = {_target(entry): entry for entry in entries}
         for entry in entries:
             winner = deciding[_target(entry)]
             if winner is entry:
-                self.won.add(entry.position)
+                self.won.add(entry)
             else:
-                self.beaten[entry.position] = winner
+                self.beaten[entry] = winner
 
     def overridden(self) -> list[tuple[ParsedEntry, ParsedEntry]]:
         """The keys of the command line that decide nothing, each with a narrower key of a file that does instead."""
         asked = [entry for entry in self.entries if entry.origin.source is Source.COMMAND_LINE]
         return [
-            (entry, self.beaten[entry.position])
+            (entry, self.beaten[entry])
             for entry in asked
-            if entry.position in self.beaten
-            and entry.position not in self.won
-            and self.beaten[entry.position].origin.source < Source.COMMAND_LINE
+            if entry in self.beaten and entry not in self.won and self.beaten[entry].origin.source < Source.COMMAND_LINE
         ]
 
     def note_type(self, entry: ParsedEntry, *, secret: bool) -> None:
@@ -129,7 +128,7 @@ class KeyUsage:
         own = {canonical(key) for key in asked}
         faults = [_malformed(entry, fault) for entry, fault in self.malformed if canonical(entry.key) not in own]
         faults += [_stranger(e, own) for e in self.strangers if e.key not in own and not e.key.startswith(FOREIGN)]
-        for entry in (*self.elsewhere, *(entry for entry in self.entries if entry.position not in self.used)):
+        for entry in (*self.elsewhere, *(entry for entry in self.entries if entry not in self.used)):
             if canonical(entry.key) not in own:
                 faults += self.faults_of(entry)
         severity = Severity.WARNING if allow_unknown else Severity.ERROR
@@ -151,6 +150,7 @@ class KeyUsage:
         address = entry.address
         faulty = next((p for p in (address.application, address.name, address.port) if p is not None and p.fault), None)
         section = address.application
+        # The section comes first: whatever is wrong in it, a key of another application is not reported.
         if section is not None and not section.fit(self.application) and not faulty:
             if not self._is_for_another(entry, section.text):
                 known = did_you_mean(section.text, [self.application], f"it is called {self.application!r}")
@@ -199,8 +199,8 @@ class KeyUsage:
 
     def _template(self, entry: ParsedEntry) -> Diagnostic:
         name = entry.name.text
-        if entry.position in self.unknown:
-            return self.unknown[entry.position]
+        if entry in self.unknown:
+            return self.unknown[entry]
         if isinstance(entry.address.sets, Keyword):
             why_not = refusal(str(entry.value).strip())
             if why_not is not None:
@@ -217,8 +217,8 @@ class KeyUsage:
         near = get_close_matches(first, (*SECTION_WORDS, "attr", "prop"), n=1, cutoff=0.7)
         if near and len(path.steps) > 1:
             return self._fault(entry, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
-        if entry.position in self.unknown and len(path.steps) > 1 and first in fields:
-            return self.unknown[entry.position]
+        if entry in self.unknown and len(path.steps) > 1 and first in fields:
+            return self.unknown[entry]
         otherwise = "neither dagkit nor the application reads a property of this name"
         return self._fault(
             entry,
@@ -233,12 +233,12 @@ class KeyUsage:
         if name is not None and not fitting:
             known = self.near(name.text, self.operators, self._known_operators())
             return self._fault(entry, f"there is no operator {name.text!r}", known + self._if_shared(entry))
-        if entry.position in self.unknown:
-            return self.unknown[entry.position]
+        if entry in self.unknown:
+            return self.unknown[entry]
         if isinstance(entry.address.sets, Keyword):
             return self._keyword(entry, entry.address.sets)
-        if entry.position in self.stranded:
-            bearer = self.stranded[entry.position]
+        if entry in self.stranded:
+            bearer = self.stranded[entry]
             help_ = "connect a stream to the port, or set the attribute on a connected port"
             return self._fault(
                 entry, f"{entry.address.sets} is for {bearer}, which no stream uses", help_, "attribute-stranded"

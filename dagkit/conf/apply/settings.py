@@ -69,13 +69,15 @@ class Settings:
         self.codecs: Mapping[Any, Callable[[str], Any]] = {}
         """Converters that code sets. Those of configuration override them."""
         self._configured_codecs: Mapping[Any, Callable[[str], Any]] | None = None
-        self._of_application: dict[type, list[ParsedEntry]] = {AttributeRef: [], PropertyPath: []}
+        self._own_properties, self._own_attributes = ByName(), ByName()
+        """The entries for the application itself."""
         self._properties, self._references, self._streams = ByName(), ByName(), ByName()
         self._attributes: dict[Scope, ByName] = {Scope.OPERATOR: ByName(), Scope.PORT: ByName()}
         self._unifiers = ByName()
         for entry in entries:
             section = entry.address.application
             fit = Fit.ANYONE if section is None else section.fit(self.application)
+            # Only its exact name makes a section the application's own: `*` and patterns are for several.
             if fit:
                 self._file(replace(entry, of_application=fit is Fit.EXACT))
             else:
@@ -91,10 +93,8 @@ class Settings:
         elif address.element is Element.STREAM:
             self._streams.add(address.name, entry)
         elif isinstance(address.sets, PropertyPath):
-            if address.element is Element.OPERATOR:
-                self._properties.add(address.name, entry)
-            else:
-                self._of_application[PropertyPath].append(entry)
+            index = self._properties if address.element is Element.OPERATOR else self._own_properties
+            index.add(address.name, entry)
         elif address.element is Element.OPERATOR and address.sets.word == "template":
             self._references.add(address.name, entry)
         elif address.element is Element.APPLICATION:
@@ -107,7 +107,7 @@ class Settings:
             if element is Element.UNIFIER:
                 self._unifiers.add(name, entry)
             elif scope is Scope.APPLICATION:
-                self._of_application[AttributeRef].append(entry)
+                self._own_attributes.add(name, entry)
             else:
                 self._attributes[scope].add(name, entry)
 
@@ -119,15 +119,14 @@ class Settings:
         declaration = application.declaration if isinstance(application, DeclaredApplication) else None
         faults = list(self._take_over(declaration)) if declaration is not None else []
         self.usage.application_class = type(application)
-        ranked = [((entry.of_application, entry.position), entry) for entry in self._of_application[PropertyPath]]
-        configured = self._configured(application, in_order(ranked), self.application)
+        configured = self._configured(application, self._own_properties.ranked(self.application), self.application)
         return replace(configured, diagnostics=(*faults, *configured.diagnostics))
 
     def _take_over(self, declaration: Declaration) -> Iterator[Diagnostic]:
         """Add the settings in a declared application as entries. All configuration overrides them."""
         values = {**declaration.variables, **{entry.key: entry.value for entry in self.config.entries}}
         references = References(values, os.environ)
-        for position, setting in enumerate(declaration.settings, start=-len(declaration.settings)):
+        for position, setting in enumerate(declaration.settings):
             try:
                 value, tainted = references.resolve(setting.value)
             except Unresolved as unresolved:
@@ -139,11 +138,11 @@ class Settings:
 
     def application_attributes(self) -> Attributes:
         """The application's own attributes."""
-        ranked = [((entry.of_application, entry.position), entry) for entry in self._of_application[AttributeRef]]
-        return self._valued(in_order(ranked), Scope.APPLICATION, self.application)
+        return self._valued(self._own_attributes.ranked(self.application), Scope.APPLICATION, self.application)
 
     @property
     def _conversion(self) -> Conversion:
+        # Not in __init__: the names of codecs are looked up in `home`, which `configure_application` sets.
         if self._configured_codecs is None:
             found = self.application_attributes().values.get(DagContext.STRING_CODECS)
             self._configured_codecs = found.value if found is not None else {}
@@ -174,11 +173,10 @@ class Settings:
     def _configured(self, component: ComponentT, entries: Sequence[ParsedEntry], owner: str) -> Configured[ComponentT]:
         self.usage.contest(entries)
         configured = with_properties(component, entries, owner, self._conversion)
-        unknown = {entry.position: fault for entry, fault in configured.unknown}
+        unknown = dict(configured.unknown)
+        self.usage.unknown |= unknown
         for entry in entries:
-            if entry.position in unknown:
-                self.usage.unknown[entry.position] = unknown[entry.position]
-            else:
+            if entry not in unknown:
                 self.usage.use(entry)
                 self.usage.note_type(entry, secret=entry in configured.secrets)
         return configured
@@ -213,7 +211,7 @@ class Settings:
         if connected:
             return self._valued(entries, scope, bearer)
         for entry in entries:
-            self.usage.stranded[entry.position] = bearer
+            self.usage.stranded[entry] = bearer
         return Attributes()
 
     def stream(self, name: str) -> StreamSettings:

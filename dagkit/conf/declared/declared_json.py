@@ -94,6 +94,7 @@ class _Decoder(json.JSONDecoder):
         super().__init__()
         self.lines = Lines(text)
         self.parse_object = self._object
+        # The scanner in C never calls `parse_object`.
         self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs only know C's
 
     def _object(self, text_and_end: tuple[str, int], *arguments: Any) -> tuple[JsonObject, int]:

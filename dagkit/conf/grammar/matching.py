@@ -113,6 +113,7 @@ class Templates:
                 yield from self._ranked(referred, Tier.TEMPLATE_REFERRED, reference)
 
     def _ranked(self, template: Template, tier: Tier, led_by: ParsedEntry) -> Iterator[tuple[Rank, ParsedEntry]]:
+        # It sets nothing itself; it is in the list to count as used.
         yield (tier, 0, 0, -1), led_by
         for entry in template.properties:
             yield (tier, entry.of_application, 0, entry.position), entry

@@ -31,7 +31,7 @@ LONGEST_KEY = 4096
 """The greatest number of characters in a key."""
 
 MOST_STEPS = 100
-"""The greatest number of steps from a component to a value within it."""
+"""The greatest number of steps from a component to a value within it. Setting the value recurses for each step."""
 
 LONGEST_INDEX = 9
 """The greatest number of digits in a list index."""
@@ -174,6 +174,7 @@ class Address:
 
 def _spelled(step: Step) -> str:
     text = text_of(step)
+    # `[01]` and `.1` are one index. A longer text is none, and Python refuses to read thousands of digits.
     return str(int(text)) if text.isdecimal() and len(text) < 20 else bare(text)
 
 
@@ -225,6 +226,7 @@ def parse_path(path: str) -> Address | Malformed:
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
+# A dot in parentheses belongs to the key of a map: `tags(a.b)` has two steps.
 _DOT = re.compile(r"\.(?![^()]*\))")
 _STEP = re.compile(r"([^()\[\]]+)((?:\([^()]*\)|\[\d+\])*)")
 _PART = re.compile(r"\(([^()]*)\)|\[(\d+)\]")
@@ -301,6 +303,7 @@ class _Reading:
         self.refuse_dots(*_PORT_WORDS)
         if self.head in _PORT_WORDS and len(self.words) > 1:
             return self.of_port(name, application)
+        # With more words it is a property of that name: `template.size`.
         if len(self.words) == 1 and self.head.lower() in ("classname", "template"):
             return Address(Element.OPERATOR, Keyword(self.head.lower()), name, application)
         return Address(Element.OPERATOR, self.attribute_or_property(), name, application)

@@ -39,6 +39,7 @@ def read_hadoop(
         text = f"{text[: prolog.end()]}<configuration>{text[prolog.end() :]}</configuration>"
     reader = _Reader(file, source)
     try:
+        # Decoded before, since a file can declare an encoding that takes quadratic time, such as punycode.
         reader.parser.Parse(text.encode(), True)
     except ExpatError as malformed:
         raise ParseError(

@@ -76,8 +76,10 @@ def _pairs(text: str, file: str, source: Source) -> Iterator[ParsedEntry]:
         if element is None:
             return
         if isinstance(element, javaproperties.KeyValue):
+            # `key=` sets an empty text; `key` alone leaves the value to another source.
             valued = element.value or _SEPARATOR.search(element.source.strip())
             yield ParsedEntry.of(element.key, element.value if valued else None, Where(file, line), source)
+        # The parser reports no line numbers, but the text of each element.
         line += len(_NEWLINE.findall(element.source))
 
 

@@ -105,6 +105,7 @@ def without_secret(text: str, raw: Any, shown: str | None) -> str:
     return text
 
 
+# Shorter pieces of a secret occur in any sentence.
 _PIECE = re.compile(r"\w{3,}")
 
 
@@ -112,6 +113,7 @@ def _secrets_in(raw: Any, shown: str) -> list[tuple[str, str]]:
     """The secrets in a value, each with its reference or mask: the values of its references, or the whole."""
     whole = (str(raw), shown)
     references = [found for found in _REFERENCE.finditer(shown) if found[1] is not None]
+    # The value has `${` where its source has `$${`, so that the literals around the references would not be found.
     if not references or not isinstance(raw, str) or "$${" in shown:
         return [whole]
     literals = re.split(r"\$\{[^{}]*\}", shown)
@@ -240,6 +242,7 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> str:
 
 def _from_file(path: str, _: Mapping[str, str]) -> str:
     try:
+        # Editors and `echo` end a file with a line break, which belongs to no secret.
         return regular_bytes(path, LONGEST).decode("utf-8").replace("\r\n", "\n").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as refused:
         reason = refused.strerror if isinstance(refused, OSError) else "it is not UTF-8"

@@ -44,14 +44,14 @@ class Sources:
     """The folder with the site files of this machine."""
 
     @classmethod
-    def here(cls, **given: Any) -> "Sources":
-        """The given sources, with the environment, the user and the installation of this process."""
+    def here(cls, **launch: Any) -> "Sources":
+        """The sources of a launch, with the environment, the user and the installation of this process."""
         installation = os.environ.get("DAGKIT_SITE")
         return cls(
             environment=dict(os.environ),
             home=Path.home(),
             installation=Path(installation) if installation else None,
-            **given,
+            **launch,
         )
 
 
@@ -87,6 +87,7 @@ def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
             group += entries
             faults += unread
         groups.append(group)
+    # Sorted, since the order of an environment means nothing: of two spellings of a key the same one always wins.
     variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
     groups.append([ParsedEntry.of(*pair, ENVIRONMENT, Source.ENVIRONMENT) for pair in variables])
     groups.append([ParsedEntry.of(*pair, COMMAND_LINE, Source.COMMAND_LINE) for pair in sources.definitions])
@@ -153,7 +154,7 @@ def _duplicates(group: _Group) -> Iterable[Diagnostic]:
 
 def _weighed(groups: Sequence[_Group]) -> tuple[list[ParsedEntry], list[Diagnostic]]:
     """Every key with a value, weakest first; and the faults in final keys and in keys without a value."""
-    given: list[ParsedEntry] = []
+    valued: list[ParsedEntry] = []
     required: list[ParsedEntry] = []
     faults: list[Diagnostic] = []
     finals: dict[tuple[str, ...], list[ParsedEntry]] = {}
@@ -163,19 +164,22 @@ def _weighed(groups: Sequence[_Group]) -> tuple[list[ParsedEntry], list[Diagnost
             if final is not None:
                 faults.append(_held_back(entry, final.origin.where))
             else:
-                (required if entry.value is None else given).append(entry)
+                (required if entry.value is None else valued).append(entry)
+        # Only now: within one place, a final key that is set twice is a duplicate, and not held back.
         for entry in group:
             if entry.final:
                 finals.setdefault(entry.folded, []).append(entry)
+    # Few launches have a key without a value; the others do not pay for this index.
     known: dict[tuple[str, ...], list[ParsedEntry]] = {}
-    for entry in given if required else ():
+    for entry in valued if required else ():
         known.setdefault(entry.folded, []).append(entry)
     for entry in required:
         alike = known.setdefault(entry.folded, [])
         if not any(entry.sets_the_same_as(other) for other in alike):
             faults.append(_missing(entry))
+            # Two files may leave one key to the launch, which is to be reported once.
             alike.append(entry)
-    return given, faults
+    return valued, faults
 
 
 def _held_back(entry: ParsedEntry, final: Where | None) -> Diagnostic:
@@ -205,16 +209,17 @@ def _missing(entry: ParsedEntry) -> Diagnostic:
 # -- resolving -------------------------------------------------------------------------------------------------------
 
 
-def _resolved(given: Sequence[ParsedEntry], environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
+def _resolved(valued: Sequence[ParsedEntry], environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
     """Every entry with its references resolved. If several sources set a key, only the winner is resolved."""
-    winners = {entry.identity: entry for entry in given}
+    winners = {entry.identity: entry for entry in valued}
     values: dict[str, Any] = {}
-    for entry in given:
+    # A reference may spell the key as any of its sources does; it gets the value that wins.
+    for entry in valued:
         values[entry.key] = values[canonical(entry.key)] = winners[entry.identity].value
     references = References(values, environment)
     entries: list[ParsedEntry] = []
     faults: list[Diagnostic] = []
-    for entry in given:
+    for entry in valued:
         value, tainted = entry.value, False
         if winners[entry.identity] is entry:
             try:
@@ -222,6 +227,7 @@ def _resolved(given: Sequence[ParsedEntry], environment: Mapping[str, str]) -> t
             except Unresolved as unresolved:
                 faults.append(unresolved.diagnostic(entry.key, entry.origin.where))
         else:
+            # Without resolving: the variable of a weaker source may not be set here. The keys it names are in use.
             references.used |= names_referred(value)
         entries.append(with_value(entry, value, tainted=tainted))
     config = Config(entries)

@@ -48,7 +48,7 @@ _UNQUOTED = (
     "Expected '=' after a key in a key/value pair",
     "Unescaped '\\' in a string",
 )
-"""What the parser says of a name that should be in quotes, or in single quotes."""
+"""Messages of the parser about a name that should be in quotes, or in single quotes."""
 
 
 def _flat(above: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:

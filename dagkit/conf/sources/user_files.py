@@ -47,6 +47,7 @@ def regular_bytes(path: str | Path, most: int) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(kind):
             raise OSError(errno.EINVAL, "it is not a regular file")
+        # Not by the reported size, which is 0 for files such as those in /proc.
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most} bytes")

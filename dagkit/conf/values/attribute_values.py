@@ -109,18 +109,21 @@ def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
         raise Unfit(f"it must be the class of a Partitioner, as in StatelessPartitioner:{str(raw).strip()}")
     if isinstance(raw, str) and not raw.lstrip().startswith(("{", "[")):
         recipes = parse_objects(raw) if holds.many else [parse_object(raw)]
-        made = [make(conversion, recipe, kind, f"a {holds.of}") for recipe in recipes]
+        instances = [make(conversion, recipe, kind, f"a {holds.of}") for recipe in recipes]
     else:
         data = parse_json(raw) if isinstance(raw, str) else raw
-        made = [_instance(holds, kind, one, conversion) for one in (data if isinstance(data, list | tuple) else [data])]
-    if not holds.many and len(made) != 1:
-        raise Unfit(f"it must be one {holds.of}, not {len(made)}")
-    for one in made:
-        if inspect.isclass(one):
-            raise Unfit(f"it must be an object, not the class {one.__name__}: write {one.__name__}()")
-        if not isinstance(one, kind):
-            raise Unfit(f"it must be a {holds.of}, and {type(one).__name__} is not one")
-    return made if holds.many else made[0]
+        instances = [
+            _instance(holds, kind, instance, conversion)
+            for instance in (data if isinstance(data, list | tuple) else [data])
+        ]
+    if not holds.many and len(instances) != 1:
+        raise Unfit(f"it must be one {holds.of}, not {len(instances)}")
+    for instance in instances:
+        if inspect.isclass(instance):
+            raise Unfit(f"it must be an object, not the class {instance.__name__}: write {instance.__name__}()")
+        if not isinstance(instance, kind):
+            raise Unfit(f"it must be a {holds.of}, and {type(instance).__name__} is not one")
+    return instances if holds.many else instances[0]
 
 
 def _instance(holds: Instance, kind: type, raw: Any, conversion: Conversion) -> Any:
@@ -137,7 +140,7 @@ def _instance(holds: Instance, kind: type, raw: Any, conversion: Conversion) -> 
 def _described(holds: Described, raw: Any, conversion: Conversion) -> Any:
     """An instance of the model that the attribute names, from its fields."""
     model = find_class(holds.of)
-    assert issubclass(model, BaseModel), "what is described as JSON is a model"
+    assert issubclass(model, BaseModel), "attributes that are described as JSON hold models"
     data = parse_json(raw) if isinstance(raw, str) else raw
     if isinstance(data, Mapping):
         data = {key: value for key, value in data.items() if key not in CLASS_MARKS}

@@ -54,12 +54,12 @@ def find_class(name: str, home: str | None = None, *, is_called: bool = True, im
     With `imports`, import modules if configuration may name them. With `is_called`, accept only classes of the author,
     of a library, of dagkit, or of plain values: the caller makes objects of the class.
     """
-    found = _find(name.strip(), home, imports=imports)
-    if not inspect.isclass(found):
-        raise ClassNotFound(f"{name!r} is not a class, but {_a(found)}", "name a class")
-    if is_called and not may_be_called(found, home):
-        raise _foreign(name, found.__module__, "subclass it in the application, and name your own class")
-    return found
+    value = _find(name.strip(), home, imports=imports)
+    if not inspect.isclass(value):
+        raise ClassNotFound(f"{name!r} is not a class, but {_a(value)}", "name a class")
+    if is_called and not may_be_called(value, home):
+        raise _foreign(name, value.__module__, "subclass it in the application, and name your own class")
+    return value
 
 
 def find_function(name: str, home: str | None = None) -> Any:
@@ -67,19 +67,19 @@ def find_function(name: str, home: str | None = None) -> Any:
 
     It must belong to the author or to a library of operators, or be a method of a plain value of Python.
     """
-    found = find_object(name, home)
-    if not callable(found):
-        raise ClassNotFound(f"{name!r} is not callable; it is {_a(found)}", "name a function as module:function")
-    return found
+    value = find_object(name, home)
+    if not callable(value):
+        raise ClassNotFound(f"{name!r} is not callable; it is {_a(value)}", "name a function as module:function")
+    return value
 
 
 def find_object(name: str, home: str | None = None) -> Any:
     """The object that `module:name` or `package.module.name` names. It must belong to the author or to a library."""
-    found = _find(name.strip(), home, imports=True)
-    if not may_be_called(found, home):
-        module = str(getattr(found, "__module__", None) or "Python itself")
+    value = _find(name.strip(), home, imports=True)
+    if not may_be_called(value, home):
+        module = str(getattr(value, "__module__", None) or "Python itself")
         raise _foreign(name, module, "define a function in the application that calls it, and name that")
-    return found
+    return value
 
 
 def _foreign(name: str, module: str, instead: str) -> ForeignCode:
@@ -92,8 +92,8 @@ def _foreign(name: str, module: str, instead: str) -> ForeignCode:
 _DECLARES = f"a library declares itself under the entry point {LIBRARIES!r}"
 
 
-def _a(found: Any) -> str:
-    return "a module" if isinstance(found, ModuleType) else "a function" if callable(found) else repr(found)
+def _a(value: Any) -> str:
+    return "a module" if isinstance(value, ModuleType) else "a function" if callable(value) else repr(value)
 
 
 def _find(name: str, home: str | None, *, imports: bool) -> Any:
@@ -106,13 +106,14 @@ def _find(name: str, home: str | None, *, imports: bool) -> Any:
     if "." not in name:
         return _by_simple_name(name, name, home)
     try:
-        found = _by_path(name, home, imports=imports)
+        value = _by_path(name, home, imports=imports)
     except ForeignCode as foreign:
+        # The package of a Java class may begin like an installed module, such as `io`.
         try:
             return _by_simple_name(name, simple, home)
         except ClassNotFound:
             raise foreign from None
-    return _by_simple_name(name, simple, home) if found is None else found
+    return _by_simple_name(name, simple, home) if value is None else value
 
 
 def _in_module(module_name: str, path: list[str], name: str, home: str | None, *, imports: bool) -> Any:
@@ -130,13 +131,13 @@ def _in_module(module_name: str, path: list[str], name: str, home: str | None, *
 
 
 def _below(module: ModuleType, path: list[str]) -> Any:
-    found: Any = module
+    value: Any = module
     for part in path:
-        if part.startswith("__") or (inner := member(found, part, _MISSING)) is _MISSING:
-            where = getattr(found, "__qualname__", None) or found.__name__
-            raise ClassNotFound(f"{where} has no {part!r}", hint(part) or did_you_mean(part, _public(found)))
-        found = inner
-    return found
+        if part.startswith("__") or (inner := member(value, part, _MISSING)) is _MISSING:
+            where = getattr(value, "__qualname__", None) or value.__name__
+            raise ClassNotFound(f"{where} has no {part!r}", hint(part) or did_you_mean(part, _public(value)))
+        value = inner
+    return value
 
 
 def _by_path(name: str, home: str | None, *, imports: bool) -> Any:
@@ -150,9 +151,9 @@ def _by_path(name: str, home: str | None, *, imports: bool) -> Any:
 
 def _by_simple_name(name: str, simple: str, home: str | None) -> Any:
     for module in _searched(home):
-        found = member(module, simple)
-        if found is not None:
-            return found
+        value = member(module, simple)
+        if value is not None:
+            return value
     if simple in BUILTINS:
         return getattr(builtins, simple)
     known = [public for module in _searched(home) for public in _public(module)]

@@ -159,6 +159,7 @@ def _of_kind(cls: type, recipe: Recipe, raw: Any, conversion: Converting) -> Any
         refuse_code(conversion)
         return make(conversion, recipe, cls)
     except (ClassNotFound, CodeRefused):
+        # The text may be a value that pydantic reads, and no name of a class.
         if isinstance(raw, str) and accepts(cls, raw):
             return raw
         raise
@@ -174,10 +175,10 @@ def make(conversion: Converting, recipe: Recipe, kind: type, wants: str | None =
         return _built(cls, *arguments, **arguments_of(conversion, cls, dict(recipe.properties)))
     if dataclasses.is_dataclass(cls):
         return _built(cls, *arguments, **_dataclass_arguments(conversion, cls, dict(recipe.properties)))
-    made = _built(cls, *arguments)
+    instance = _built(cls, *arguments)
     for name, raw in recipe.properties:
-        set_on(conversion, made, name, raw)
-    return made
+        set_on(conversion, instance, name, raw)
+    return instance
 
 
 def class_of_kind(conversion: Converting, name: str, kind: type, wants: str | None = None) -> type:
@@ -188,6 +189,7 @@ def class_of_kind(conversion: Converting, name: str, kind: type, wants: str | No
     cls = find_class(name, conversion.home, is_called=False, imports=not conversion.data_only)
     if not _is_of_kind(cls, kind):
         raise Unfit(f"it must be {wants or f'a kind of {kind.__name__}'}, and {cls.__name__} is not one")
+    # A subclass of the kind is harmless to call. `object` and protocols fit any class, so its origin decides.
     if kind is object or kind not in cls.__mro__:
         find_class(name, conversion.home, imports=not conversion.data_only)
     return cls
@@ -204,19 +206,19 @@ def arguments_of(conversion: Converting, model: type[BaseModel], raw: Mapping[st
     return arguments
 
 
-def set_on(conversion: Converting, made: Any, name: str, raw: Any) -> None:
+def set_on(conversion: Converting, target: Any, name: str, raw: Any) -> None:
     """Set a property of an object that is not a model."""
-    known = {bare(known): known for known in dir(made) if not known.startswith("_")}
+    known = {bare(known): known for known in dir(target) if not known.startswith("_")}
     own = known.get(bare(name))
-    if own is None or callable(getattr(type(made), own, None)):
-        names = [n for n in known.values() if not callable(getattr(type(made), n, None))]
-        raise Unfit(f"{type(made).__name__} has no property {name!r}; {did_you_mean(snake(name), names)}")
-    wanted = hints_of(type(made)).get(own, type(getattr(made, own)))
+    if own is None or callable(getattr(type(target), own, None)):
+        names = [n for n in known.values() if not callable(getattr(type(target), n, None))]
+        raise Unfit(f"{type(target).__name__} has no property {name!r}; {did_you_mean(snake(name), names)}")
+    wanted = hints_of(type(target)).get(own, type(getattr(target, own)))
     converted = _scalar(wanted, conversion.convert(wanted, raw))
     try:
-        setattr(made, own, converted)
+        setattr(target, own, converted)
     except AttributeError as refused:
-        raise Unfit(f"{name!r} of {type(made).__name__} cannot be set") from refused
+        raise Unfit(f"{name!r} of {type(target).__name__} cannot be set") from refused
 
 
 def _dataclass_arguments(conversion: Converting, cls: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,7 +240,7 @@ def _is_of_kind(cls: type, kind: type) -> bool:
 
 def _built(cls: type, *arguments: Any, **properties: Any) -> Any:
     try:
-        made = cls(*arguments, **properties)
+        instance = cls(*arguments, **properties)
     except ValidationError as invalid:
         raise Unfit(f"{cls.__name__} refuses it: {spoken(invalid)}") from invalid
     except TypeError as refused:
@@ -246,9 +248,9 @@ def _built(cls: type, *arguments: Any, **properties: Any) -> Any:
         raise Unfit(f"{cls.__name__} {problem}: {refused}") from refused
     except Exception as refused:
         raise Unfit(f"{cls.__name__} refuses it: {refused}") from refused
-    if isinstance(made, Component) and made.faults:
-        raise Unfit(f"{cls.__name__} refuses it: {made.faults[0].path}: {made.faults[0].message}")
-    return made
+    if isinstance(instance, Component) and instance.faults:
+        raise Unfit(f"{cls.__name__} refuses it: {instance.faults[0].path}: {instance.faults[0].message}")
+    return instance
 
 
 def spoken(invalid: ValidationError) -> str:

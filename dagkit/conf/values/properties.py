@@ -28,7 +28,7 @@ from dagkit.conf.values.property_types import (
     meant_property,
     plain,
 )
-from dagkit.errors import Diagnostic
+from dagkit.errors import Diagnostic, clipped
 from dagkit.ground.names_of_apex import NEEDLESS_PROPERTIES
 
 ComponentT = TypeVar("ComponentT", bound=Component)
@@ -62,6 +62,7 @@ def with_properties(
     root = _Branch()
     for order, entry in enumerate(entries):
         root.plant(entry, order)
+    # Before setting, so that no fault quotes a secret, and again after it: a new value may have parts that are secrets.
     setter.secrets = [entry for entry in entries if keeps_secret(component, entry.path)]
     changed = setter.fields(component, root, ())
     configured = component.configured(changed) if changed else component
@@ -82,6 +83,7 @@ class _Branch:
         """Add a setting. A value for the whole replaces earlier settings of its parts."""
         branch = self
         for step in entry.path.steps[depth:]:
+            # Taken out and put in again: `plain_object` sets attributes in the order of `below`, the strongest last.
             child = branch.below.pop(step, None) or _Branch()
             branch.below[step] = child
             branch = child
@@ -237,6 +239,7 @@ class _Setter:
     def sequence(self, wanted: Any, current: Sequence[Any], branch: _Branch, path: Where) -> Any:
         kinds = get_args(plain(wanted)) or (Any,)
         changed = list(current)
+        # As numbers, so that `[10]` comes after `[9]`, behind which it may be appended.
         for text, (step, child) in sorted(branch.merged(len(path)).items(), key=lambda item: item[0].zfill(12)):
             index = int(text) if text.isdecimal() and len(text) <= LONGEST_INDEX else -1
             if not 0 <= index <= len(changed):
@@ -252,6 +255,7 @@ class _Setter:
 
     def plain_object(self, current: Any, branch: _Branch, path: Where) -> Any:
         """A copy of an object that is not a model, with its attributes set."""
+        # All operators of a class share the default of a field.
         changed = copy.copy(current)
         for step, child in branch.below.items():
             if child.below or child.entry is None:
@@ -278,7 +282,7 @@ class _Setter:
     def refuse(self, entry: ParsedEntry, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
         """Report a value that does not fit."""
         hidden = MASK if entry.origin.shown is None and entry in self.secrets else entry.origin.shown
-        shown = _brief(entry.value) if hidden is None else hidden
+        shown = clipped(entry.value, 60) if hidden is None else hidden
         why = without_secret(why, entry.value, hidden)
         self.diagnostics.append(
             Diagnostic(
@@ -299,8 +303,3 @@ def _blamed(cls: type[BaseModel], branch: _Branch, invalid: ValidationError) -> 
             if found is not None and error["loc"][:1] == (found.argument,):
                 return next(child.entries())
     return next(branch.entries())
-
-
-def _brief(raw: Any) -> str:
-    shown = repr(raw)
-    return shown if len(shown) <= 60 else f"{shown[:57]}…"

@@ -184,16 +184,16 @@ def keeps_secret(component: BaseModel, path: PropertyPath | str) -> bool:
 def may_hold_secret(wanted: Any) -> bool:
     """Whether values of this type, or parts of them, are secrets."""
     seen: list[Any] = []
-    left = [wanted]
-    while left:
-        one = plain(left.pop())
-        if one in seen:
+    waiting = [wanted]
+    while waiting:
+        part = plain(waiting.pop())
+        if part in seen:
             continue
-        seen.append(one)
-        cls = class_in(one)
+        seen.append(part)
+        cls = class_in(part)
         if cls is not None and issubclass(cls, _SECRETS):
             return True
-        left += get_args(one) if is_union(one) or cls is None or get_args(one) else _parts(cls)
+        waiting += get_args(part) if is_union(part) or cls is None or get_args(part) else _parts(cls)
     return False
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dagkit.errors import InputUnreadable
-from dagkit.ground.urls import absolute, plain
+from dagkit.ground.urls import absolute, plain, resolved
 from dagkit.testing import Alone
 from dagkit_operators import Block, FileInfo, LineReader, MatchFiles, ReadFiles, TailFiles
 from dagkit_operators.filesystem import object_store
-from dagkit_operators.filesystem.access import Found, NotRegular, opened
+from dagkit_operators.filesystem.access import Found, NotRegular, opened, reading_from
 from dagkit_operators.filesystem.identities import Identities, Recognised, has_identity
 from tests.cases import cases
 from tests.old_files import aged
@@ -282,3 +282,9 @@ def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(fifo):
     fifo.replace(path)
     assert not has_identity(str(path), found.identity)
     assert Identities([found.identity]).identify(Found(str(path), 0, 0)) == Recognised(None, False)
+
+
+@pytest.mark.parametrize("url", ["s3://[bucket/a", "hdfs://a]b/c"])
+def test_a_url_with_a_host_that_is_none_cannot_be_read(url):
+    with pytest.raises(InputUnreadable, match=r"cannot read .*: it is no URL: "), reading_from(url):
+        resolved(url)
