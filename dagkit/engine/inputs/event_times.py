@@ -101,8 +101,8 @@ def of_elements(
 
     Idle work does not count. If no other work is pending, return the latest watermark that any element reached.
     """
-    active = [item for item in items if not is_idle(item.idle_since, idle_after, now)]
-    holds = [item.not_before if item.reached is None else item.reached for item in active]
+    active = [item for item in items if not is_idle(item.deferral.idle_since, idle_after, now)]
+    holds = [item.times.hold for item in active]
     if active:
         known = [hold for hold in holds if hold is not None]
         return Watermark(min(known) if len(known) == len(holds) else None)

@@ -115,7 +115,7 @@ class WatermarkFlow:
         """When the next part of a source becomes idle; None if no operator acts on watermarks, or nothing can."""
         instants: list[datetime] = []
         for name in self.sources if self.users else ():
-            since = [item.idle_since for item in progress.waiting if item.into.operator == name]
+            since = [item.deferral.idle_since for item in progress.waiting if item.into.operator == name]
             since += [estimate.since for estimate in times.estimates.get(name, ()) if estimate is not None]
             since += [estimate.since for estimate in times.growing.get(name, {}).values()]
             since += [times.quiet_since.get(name)]
@@ -275,7 +275,7 @@ class _Computation:
         """Whether work that was found above a source, or by it, is not done. Endless work counts until it is begun."""
         above = self._flow.pending_above[name]
         pending = (item for each in above for item in self._items.get(each, ()))
-        is_waiting = any(item.has_end or not item.turn for item in pending)
+        is_waiting = any(item.has_end or not item.done.turn for item in pending)
         return is_waiting or not {name, *above}.isdisjoint(self._progress.behind)
 
     def _has_ended(self, name: str) -> bool:

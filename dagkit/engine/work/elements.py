@@ -15,7 +15,7 @@ from dagkit.engine.program.address import Address, SourceKey
 from dagkit.engine.program.codec import JsonCodec
 from dagkit.engine.program.entrances import code_of, made_by
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import Number, WorkItem, name_of
+from dagkit.engine.work.item import NO_TIMES, ItemTimes, Number, WorkItem, name_of
 from dagkit.engine.work.restrictions import KEPT_SHARES, Restrictions, divided_at, intervals
 from dagkit.engine.work.split import Pieces
 from dagkit.errors import RunFailure, Scene
@@ -117,6 +117,7 @@ class Elements:
         if source is None:
             source = element.source if is_placed(element) else name_of(written)
         element_id = element.number if is_sourced(element) else None
+        times = NO_TIMES if not_before is None else ItemTimes(None, not_before)
         for start, end, part in self._parts(element, whole):
             restriction = None if isinstance(part, OffsetRange) else self.restrictions.written(element, part, "split")
             is_sized = self._is_sized or restriction is not None
@@ -130,7 +131,7 @@ class Elements:
                 element_id=element_id,
                 size=self.restrictions.size(element, part) if is_sized else None,
                 restriction=restriction,
-                not_before=not_before,
+                times=times,
             )
 
     @property

@@ -52,8 +52,8 @@ class CountedLane(Lane):
     def append(self, item: WorkItem) -> None:
         super().append(item)
         self._count.add((item,))
-        self.polls += item.in_vain
-        if item.done_positions:
+        self.polls += item.deferral.in_vain
+        if item.done.positions:
             self._begun.append(item)
         else:
             self._work += item.amount
@@ -61,8 +61,8 @@ class CountedLane(Lane):
     def popleft(self) -> WorkItem:
         item = super().popleft()
         self._count.remove_first(item)
-        self.polls -= item.in_vain
-        if item.done_positions:
+        self.polls -= item.deferral.in_vain
+        if item.done.positions:
             self._begun.popleft()
         else:
             self._work = self._work - item.amount if len(self) else 0.0  # an empty lane clears rounding errors
@@ -152,7 +152,7 @@ class InputQueue:
 
     @property
     def polls(self) -> int:
-        return sum(item.in_vain for item in self.front) + sum(lane.polls for lane in self.lanes)
+        return sum(item.deferral.in_vain for item in self.front) + sum(lane.polls for lane in self.lanes)
 
     @property
     def positions(self) -> int:
@@ -185,7 +185,7 @@ class WorkQueue:
     def add(self, blocks: Iterable[WorkItem]) -> None:
         """Append blocks that were found."""
         for item in blocks:
-            if item.due is None:
+            if item.deferral.due is None:
                 self._line(item.into).new.append(item)
             else:
                 self.deferred.append(item)
@@ -196,8 +196,8 @@ class WorkQueue:
         Pieces that were cut for the window and still touch become one block again.
         """
         returned = list(blocks)
-        self.deferred += [item for item in returned if item.due is not None]
-        returned = [item for item in returned if item.due is None]
+        self.deferred += [item for item in returned if item.deferral.due is not None]
+        returned = [item for item in returned if item.deferral.due is None]
         for into in {item.into for item in returned}:
             mine = sorted((item for item in returned if item.into == into), key=attrgetter("order"))
             line, ending = self._line(into), [item for item in mine if item.has_end]
@@ -229,9 +229,13 @@ class WorkQueue:
 
     def wake(self, now: datetime, asks_again: Callable[[WorkItem], bool]) -> None:
         """Put deferred items that are due back into their queues, if this launch asks them again."""
-        awake = [item for item in self.deferred if item.due is not None and item.due <= now and asks_again(item)]
+        awake = [
+            item
+            for item in self.deferred
+            if item.deferral.due is not None and item.deferral.due <= now and asks_again(item)
+        ]
         self.deferred = [item for item in self.deferred if all(item is not other for other in awake)]
-        self.put_back(replace(item, due=None) for item in awake)
+        self.put_back(replace(item, deferral=item.deferral._replace(due=None)) for item in awake)
 
     def replace(self, blocks: Iterable[WorkItem]) -> None:
         """Make these blocks the whole content of the queue."""

@@ -165,7 +165,9 @@ class WindowSchedule:
     def polls(self) -> bool:
         """Whether all its work has no end, or had nothing to do last time: such a window may find nothing."""
         allocated = all_in(self.allocation)
-        return bool(allocated) and not self.made and all(item.in_vain or not item.has_end for item in allocated)
+        return (
+            bool(allocated) and not self.made and all(item.deferral.in_vain or not item.has_end for item in allocated)
+        )
 
     @property
     def is_worth_sharing(self) -> bool:

@@ -278,7 +278,7 @@ def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> li
     """The splits of work in progress: because the window was over, or because the operator deferred the rest."""
     allocated = {item.end_key: item for item in all_in(allocation)}
     return [
-        split_of(before, left.start, OVER if left.due is None else PUT_OFF, one.slot)
+        split_of(before, left.start, OVER if left.deferral.due is None else PUT_OFF, one.slot)
         for one in worked
         for left in one.left
         if (before := allocated.get(left.end_key)) is not None and left.start > before.start
@@ -337,7 +337,7 @@ class BacklogCount:
         """Count due items by input."""
         due: dict[Address, list[WorkItem]] = {}
         for item in items:
-            if item.due is None or item.due <= now:
+            if item.deferral.due is None or item.deferral.due <= now:
                 due.setdefault(item.into, []).append(item)
         return {into: cls.of(found) for into, found in due.items()}
 

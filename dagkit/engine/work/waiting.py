@@ -94,10 +94,10 @@ def _decisive(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
     """The items that decide the watermark of all: the earliest of those that are alike, and all that are idle."""
     earliest: dict[bool, WorkItem] = {}
     for item in items:
-        if item.idle_since is not None:
+        if item.deferral.idle_since is not None:
             yield item
             continue
-        alike = item.has_end or not item.turn
+        alike = item.has_end or not item.done.turn
         before = earliest.get(alike)
         if before is None or _is_earlier(item, before):
             earliest[alike] = item
@@ -106,7 +106,7 @@ def _decisive(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
 
 def _is_earlier(one: WorkItem, other: WorkItem) -> bool:
     """Whether an item holds a watermark back more than another; one of unknown time does most."""
-    mine, others = (item.not_before if item.reached is None else item.reached for item in (one, other))
+    mine, others = one.times.hold, other.times.hold
     return others is not None and (mine is None or mine < others)
 
 

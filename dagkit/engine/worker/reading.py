@@ -15,7 +15,7 @@ from dagkit.engine.program.entrances import code_of, failing_among, find_record,
 from dagkit.engine.program.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.handover import BoardLink
-from dagkit.engine.work.item import WorkItem, parted
+from dagkit.engine.work.item import Deferral, DoneBefore, WorkItem, parted
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask, WorkDone
 from dagkit.engine.worker.tracing import Trace, TracedReading
@@ -151,7 +151,7 @@ class Reading:
     def _work_on(self, each: WorkItem) -> Iterator[None]:
         element, done, recorder = self.elements.back(each), self.done, self.in_hand.recorder
         with self.elements.code():
-            times = self.operator.watermark(element, each.reached)
+            times = self.operator.watermark(element, each.times.reached)
         staging = self._staging if each.element_id is not None else None
         if staging is not None:
             staging.order = each.start
@@ -184,19 +184,17 @@ class Reading:
         done.amount += length * each.density
         left = replace(
             rest,
-            due=None,
-            in_vain=deferred is not None and not length,
-            unanswered=deferred is not None and deferred.unanswered,
-            turn=self._task.window_id,
-            reached=reached,
-            idle_since=None if length else each.idle_since,
-            done_positions=length,
-            done_millis=millis,
-            done_apart=0,
+            done=DoneBefore(length, millis, 0, rest.done.completed, self._task.window_id),
+            deferral=Deferral(
+                in_vain=deferred is not None and not length,
+                idle_since=None if length else each.deferral.idle_since,
+                unanswered=deferred is not None and deferred.unanswered,
+            ),
+            times=rest.times._replace(reached=reached),
         )
         done.left.append(left)
         if len(done.underway) < MOST_RANGES:
-            done.underway.append(WorkProgress(each.name, rest.completed, rest.amount if rest.has_end else None))
+            done.underway.append(WorkProgress(each.name, rest.done.completed, rest.amount if rest.has_end else None))
         if deferred is not None:
             done.put_off[left.end_key] = deferred
 
@@ -228,8 +226,9 @@ class Reading:
         if residual is None:
             return each, None, deferred, tracker.skipped()
         rest = self.elements.rest_of(each, element, tracker, residual)
-        completed = each.completed + self.elements.done_of(each, element, tracker, rest)
-        return each, replace(rest, completed=completed), deferred, tracker.skipped()
+        completed = each.done.completed + self.elements.done_of(each, element, tracker, rest)
+        rest = replace(rest, done=rest.done._replace(completed=completed))
+        return each, rest, deferred, tracker.skipped()
 
     def _made_whole(self, each: WorkItem) -> Iterator[Any] | None:
         """What the operator makes of a small element without claims; None if its work is to be claimed."""

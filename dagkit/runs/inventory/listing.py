@@ -93,7 +93,7 @@ class FoundFiles:
         """What is not done after the last window, whose checkpoint is given."""
         noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
         for item in checkpoint.queue:
-            if item.has_end or not item.turn:
+            if item.has_end or not item.done.turn:
                 waiting.setdefault(f"it waits for {item.into.operator}", Hashes()).add(_file_of(item, noted))
             else:
                 followed.add(_file_of(item, noted))
