@@ -107,6 +107,7 @@ class _Looks:
             yield
         except BaseException:
             self.emitted = []
+            self.finalizer.taken()  # they would acknowledge items that are not sent
             raise
         for callback in self.finalizer.taken():
             self._finalizers.setdefault(window_id, BundleFinalizer()).register(callback)
