@@ -82,7 +82,12 @@ class Trace:
         self._single = MOST_SINGLE
         """How many more records are delivered one by one."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # a shared folder without locks, from which the driver could not read the file either
+            os.close(self._file)
+            os.unlink(path)  # noqa: PTH108 - as it was opened
+            raise
 
     @classmethod
     def into(cls, folder: str | None, slot: str) -> "Trace | None":
