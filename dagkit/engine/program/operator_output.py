@@ -112,7 +112,11 @@ class SlotOutput:
     def _operator_at(self, frame: FrameType | None) -> str | None:
         while frame is not None:
             if frame.f_code.co_varnames[:1] == ("self",):
-                name = self.operators.get(id(frame.f_locals.get("self")))
+                values = frame.f_locals
+                name = self.operators.get(id(values.get("self")))
+                if isinstance(values, dict):
+                    # Before Python 3.13, the frame keeps this copy: a buffer of which it holds a view could not grow.
+                    values.clear()
                 if name is not None:
                     return name
             frame = frame.f_back
