@@ -229,12 +229,11 @@ class WorkQueue:
 
     def wake(self, now: datetime, asks_again: Callable[[WorkItem], bool]) -> None:
         """Put deferred items that are due back into their queues, if this launch asks them again."""
-        awake = [
-            item
-            for item in self.deferred
-            if item.deferral.due is not None and item.deferral.due <= now and asks_again(item)
-        ]
-        self.deferred = [item for item in self.deferred if all(item is not other for other in awake)]
+        awake, asleep = list[WorkItem](), list[WorkItem]()
+        for item in self.deferred:
+            due = item.deferral.due
+            (awake if due is not None and due <= now and asks_again(item) else asleep).append(item)
+        self.deferred = asleep
         self.put_back(replace(item, deferral=item.deferral._replace(due=None)) for item in awake)
 
     def replace(self, blocks: Iterable[WorkItem]) -> None:

@@ -136,6 +136,14 @@ def test_sources_without_an_end_take_turns():
     assert [each.number[0] for each in queue.all()] == [1, 2, 0]
 
 
+def test_a_deferred_item_costs_the_same_to_wake_however_many_are_due():
+    def calls(count: int) -> int:
+        queue = WorkQueue(deferred=[replace(waiting(n, 0, 5), deferral=Deferral(due=NOW)) for n in range(count)])
+        return calls_of(lambda: queue.wake(NOW, lambda _: True))
+
+    assert calls(400) < 5 * calls(100)
+
+
 def test_what_was_cut_apart_and_not_begun_waits_in_one_again_and_what_its_operator_divided_does_not():
     parts = [waiting(1, 5, 10), waiting(1, 0, 5), waiting(2, 0, 5), waiting(1, 12, 17)]
     for cuts, waits in (
