@@ -106,10 +106,8 @@ class Search(StoredValue):
     @classmethod
     def of(cls, work: Iterable[WorkItem], *, is_traced: bool = False) -> "Search | None":
         """Return the search in some work; None if there is none."""
-        suspects: dict[Address, tuple[PromisedItem, ...]] = {}
-        for item in work:
-            suspects[item.into] = (*suspects.get(item.into, ()), (item.number, item.start, item.end))
-        return cls(suspects=suspects, is_traced=is_traced) if suspects else None
+        search = cls(suspects={}, is_traced=is_traced).joined(work)
+        return search if search.suspects else None
 
     def joined(self, work: Iterable[WorkItem]) -> "Search":
         """Return the search in this and some other work."""

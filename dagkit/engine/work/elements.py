@@ -119,7 +119,7 @@ class Elements:
         element_id = element.number if is_sourced(element) else None
         times = NO_TIMES if not_before is None else ItemTimes(None, not_before)
         for start, end, part in self._parts(element, whole):
-            restriction = None if isinstance(part, OffsetRange) else self.restrictions.written(element, part, "split")
+            restriction = self.restrictions.written(element, part, "split")
             is_sized = self._is_sized or restriction is not None
             yield WorkItem(
                 into=self.into,
@@ -133,11 +133,6 @@ class Elements:
                 restriction=restriction,
                 times=times,
             )
-
-    @property
-    def reader(self) -> str:
-        """The name of the operator that processes them."""
-        return self.into.operator
 
     def back(self, item: WorkItem) -> Any:
         """Decode the element. If it is a stretch of a source, return its pending part."""
@@ -287,7 +282,9 @@ class Elements:
             raise _parts_mismatched(self.into, whole, "there is no part")
         if isinstance(whole, ByteKeyRange):
             _refuse_unless_touching(self.into, whole, made)
-        bounded = [self.restrictions.is_bounded(element, part) for part in made]
+        trackers = [self._tracker(element, part) for part in made]
+        with self.code():
+            bounded = [tracker.is_bounded() for tracker in trackers]
         if not all(bounded[:-1]):
             raise _parts_mismatched(
                 self.into, whole, f"{made[bounded.index(False)]!r:.80} has no end and is not the last"

@@ -21,7 +21,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.entrances import code_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import RunFailure, Scene
-from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault, RestrictionTracker
+from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault
 from dagkit.ranges.progress import SHARES
 from dagkit.schema import spelled
 
@@ -86,14 +86,6 @@ class Restrictions:
         with code_of(self.into.operator):
             size = self._operator.size(element, restriction)
         return size if math.isfinite(size) else 0.0
-
-    def is_bounded(self, element: Any, restriction: Any) -> bool:
-        with code_of(self.into.operator):
-            tracker = self._operator.tracker(element, restriction)
-        if not isinstance(tracker, RestrictionTracker):
-            raise self.no_tracker(element, tracker)
-        with code_of(self.into.operator):
-            return tracker.is_bounded()
 
     def _of_pair(self, element: Any, given: tuple[Any, ...], method: str) -> OffsetRange:
         are_offsets = len(given) == 2 and all(isinstance(each, int) and not isinstance(each, bool) for each in given)

@@ -187,7 +187,6 @@ def _shut(connection: socket.socket) -> None:
 
 class _Server(ThreadingTCPServer):
     daemon_threads = True
-    block_on_close = False
     request_queue_size = 128
 
 
