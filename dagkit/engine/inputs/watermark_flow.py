@@ -70,6 +70,7 @@ class WatermarkFlow:
     @cached_property
     def holding(self) -> Mapping[str, tuple[str, ...]]:
         """The operators whose watermarks hold back an operator. Those that it feeds itself in a loop do not."""
+        # The watermark of such a feeder follows that of the operator, so both would stay where they are for ever.
         found = {}
         for name, ports in self.feeders.items():
             outside = [feeder for feeder in ports.values() if name not in _above(self.program, feeder)]

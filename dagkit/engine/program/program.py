@@ -35,7 +35,7 @@ Port = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the windows of one launch share."""
+    """The values that all windows of one launch share."""
 
     application_path: str = ""
     """The application's folder, which contains its ledger."""
@@ -44,7 +44,7 @@ class Launch:
     began: datetime | None = None
     """When the driver began the launch."""
     log: LogPlace | None = None
-    """Where slots append what operators print and log."""
+    """The log to which slots append the output of operators."""
 
 
 SeenWatermarks = tuple[Mapping[str, datetime | None], datetime | None]
@@ -167,6 +167,7 @@ def _every(batch: Batch[Any], own: slice) -> Sequence[int] | None:
 
 
 LARGEST_TABLE = 1 << 16
+"""The number of keys up to which a table names the owner of each; more are compared with the keys of each slot."""
 
 
 @lru_cache(maxsize=256)

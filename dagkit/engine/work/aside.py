@@ -117,7 +117,7 @@ class Search(StoredValue):
         return self.model_copy(update={"suspects": suspects})
 
     def suspect_part(self, item: WorkItem) -> WorkItem | None:
-        """Return the part of an item that is suspect, and what lies between two such parts; None if there is none."""
+        """Return the part of an item from its first to its last suspect position; None if it has none."""
         found = [each for each in self._covered.get((item.into, item.number), ()) if _meet(each, item)]
         if not found or item.restriction is not None:
             return item if found else None

@@ -71,9 +71,9 @@ class CostEstimate:
 
 def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
     """Return the rest of a block with all measurements of it: similar costs are joined to those of one stretch."""
-    if left.start == before.start:  # no progress: the earlier measurement still holds
-        return left if left is before else left.measured(*before.done[:3])
     earlier, done = before.done, left.done
+    if left.start == before.start:  # no progress: the earlier measurement still holds
+        return left if left is before else left.measured(earlier.positions, earlier.millis, earlier.apart)
     if not done.positions or not earlier.positions or not earlier.millis:
         return left
     measured = done.millis / done.positions

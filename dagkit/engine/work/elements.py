@@ -74,7 +74,7 @@ class Elements:
 
     @cached_property
     def outlet(self) -> Outlet[Any] | None:
-        """The main outlet of the operator, to which it sends what it makes of elements."""
+        """The main outlet of the operator, for the items that `process` yields."""
         return main_outlet(self.operator)
 
     @cached_property
@@ -102,10 +102,9 @@ class Elements:
     ) -> Iterator[WorkItem]:
         """Yield the work that an element describes, in the parts that the operator splits it into.
 
-        `written` is its JSON, if that is known.
-
-        The ledger names it by the `source`, else by the source in its payload, else by its own JSON. `not_before` is
-        the watermark when it was found; what the operator knows of the element itself precedes it.
+        `written` is its JSON, if that is known. The ledger names it by the `source`, else by the source in its payload,
+        else by its own JSON. `not_before` is the watermark when it was found, for elements whose operator does not know
+        their earliest event time.
         """
         if self._knows_earliest:
             with self.code():
@@ -143,7 +142,7 @@ class Elements:
         return element.part(item.start, item.end) if is_sourced(element) else element
 
     def restriction(self, item: WorkItem) -> Any:
-        """Return what an item is restricted to."""
+        """Return the restriction of an item."""
         if item.restriction is None and self._takes_offsets:
             return OffsetRange(item.start, item.end)
         return self.restrictions.of(item)
@@ -264,6 +263,7 @@ class Elements:
         return self._checked(element, whole, "initial_restriction")
 
     def _divided(self, element: Any, whole: Any) -> Iterator[Any]:
+        # A generator calls `split` at the first step, which `made_by` enters: `split` may be a plain function.
         yield from self.operator.split(element, whole)
 
     def _parts(self, element: Any, whole: Any) -> Iterator[tuple[int, int, Any]]:

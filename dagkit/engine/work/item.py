@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def _value(cls: type[T]) -> type[T]:
-    """Make a dataclass that only the type checker freezes: at run time, freezing makes each copy take seven times."""
+    """Make a dataclass that is frozen for the type checker."""
+    # Not at run time: each copy of a frozen one takes seven times as long, and scheduling makes many.
     return dataclass(slots=True)(cls)
 
 
@@ -201,7 +202,7 @@ class WorkItem:
 
     @property
     def ends_source(self) -> bool:
-        """Whether its element is the last of its source: a block may say that it is not."""
+        """Whether its element is the last of its source: True unless it is a block with `last` False."""
         return not isinstance(self.element, dict) or self.element.get("last", True) is True
 
     @property
@@ -222,6 +223,7 @@ class WorkItem:
     @property
     def known_length(self) -> int:
         """How many positions it has; 0 if it has no end, or if its operator does not know the end yet."""
+        # While a database is away, the end of a query is unknown: it would count with all integers that a key can be.
         return self.end - self.start if self.end < OFFSET_UNKNOWN else 0
 
     @property
@@ -354,7 +356,7 @@ PromisedItem = tuple[tuple[int, ...], int, int]
 def parted(
     work: Iterable[WorkItem], without: Mapping[Address, tuple[PromisedItem, ...]]
 ) -> tuple[list[WorkItem], list[WorkItem]]:
-    """Return the work outside of some stretches, and the work inside. Shares belong to one side as a whole."""
+    """Return the work outside of some stretches, and the work inside."""
     outside: list[WorkItem] = []
     inside: list[WorkItem] = []
     for item in work:
@@ -363,6 +365,7 @@ def parted(
             low, high = max(start, at), min(end, item.end)
             if number != item.number or low >= high:
                 continue
+            # Only the operator divides shares, so they belong to one side as a whole.
             if item.restriction is not None:
                 low, high = item.start, item.end
             outside += [item.part(at, low)] if at < low else []

@@ -82,6 +82,7 @@ class CountedLane(Lane):
 
     def reviewed(self, review: Review) -> "CountedLane":
         """This lane, or another one if `review` changes an item that it did not see before, or one without an end."""
+        # A review may shorten work without an end each time that windows return it, and other work once.
         start = self.start if self._count.endless else max(self._reviewed, self.start)
         before = self.view().since(start) if start < self.stop else []
         after, self._reviewed = review(before), self.stop
@@ -313,7 +314,7 @@ class WorkQueue:
         return allocation
 
     def divide(self, divided: Iterable[tuple[WorkItem, WorkItem]]) -> None:
-        """What waits as one waits as two, as an operator divided it for a window that was promised."""
+        """Replace each item that an operator divided for a promised window by its two pieces."""
         for pieces in divided:
             self.deferred = _in_pieces(self.deferred, pieces)
             line = self._line(pieces[0].into)
@@ -322,7 +323,7 @@ class WorkQueue:
     def take_these(
         self, promised: Mapping[Address, Sequence[Sequence[PromisedItem]]], slots: Mapping[Address, int]
     ) -> Allocation:
-        """Take exactly the stretches that a window was promised (number, start, end), for the present slots."""
+        """Take exactly the stretches that a window was promised, for the present slots."""
         taken: dict[Address, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
         for item in deferred:  # a promised stretch may have been deferred since
@@ -333,13 +334,14 @@ class WorkQueue:
             ]
             taken[into] = [[] for _ in range(slots[into])]
             for slot, item in self._stretches(into, stretches):
+                # The launch that made the promise may have had more slots.
                 taken[into][slot % slots[into]].append(item)
         if deferred:
-            self.replace(self.all())
+            self.replace(self.all())  # defers those again that were not promised
         return taken
 
     def _stretches(self, into: Address, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, WorkItem]]:
-        """Take the wanted stretches out of the queue; what lies before and after each stays in its place."""
+        """Take the wanted stretches out of the queue; the work before and after each stays in its place."""
         line, numbers = self._line(into), {number for _, number, _, _ in wanted}
         parts: dict[Number, list[list[WorkItem]]] = {}
         """The pending parts of each wanted element; they shrink as stretches are taken out one by one."""
@@ -399,7 +401,7 @@ def _without(
 
 
 def _in_pieces(work: Iterable[WorkItem], pieces: tuple[WorkItem, WorkItem]) -> list[WorkItem]:
-    """Work with these pieces in the place of what they were; other work as it is."""
+    """Return the work with these pieces in the place of the item that they were."""
     first, rest = pieces
     return [
         part
@@ -409,7 +411,7 @@ def _in_pieces(work: Iterable[WorkItem], pieces: tuple[WorkItem, WorkItem]) -> l
 
 
 def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkItem | None:
-    """Take one stretch out of one or several parts; what lies before and after it stays in its place."""
+    """Take one stretch out of one or several parts; the work before and after it stays in its place."""
     pieces = [(item, parts) for parts in found for item in parts]
     whole = [(item, parts) for item, parts in pieces if item.start <= start and end <= item.end][:1]
     over = whole or sorted(

@@ -38,7 +38,7 @@ ENOUGH_PIECES = 1 << 16
 ItemEnd = tuple[str, str | None, Number, int]
 """A position of an element, such as the place of a cut."""
 Pieces = tuple[WorkItem, WorkItem]
-"""An item that was cut: what lies before the cut, and the rest."""
+"""An item that was cut: the part before the cut, and the rest."""
 CutNear = Callable[[WorkItem, int], int | Pieces | None]
 """Returns where an item may be cut near a position, or the items that its operator divided it into; None: nowhere."""
 SlotWork = list[list[WorkItem]]
@@ -77,6 +77,7 @@ class SlotResult:
 class SplitBackoff:
     """The sources that are left whole for now, because attempts to cut them failed."""
 
+    # An attempt calls the operator, which would refuse each block of the source, in each window.
     _refused: dict[tuple[str, str | Number], tuple[int, int]] = field(default_factory=dict)
     """The number of refusals in a row, and the last window without another attempt, by source."""
 
@@ -190,6 +191,7 @@ def _allocated_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutt
         return whole[0]
     made = len(cutter.made)
     cut, most_cut = wrapped(timed, slots, max(share, cutter.least), cutter)
+    # Whole blocks take at least as long as the longest of them: this saves their allocation where that decides.
     if most_cut < longest:
         return cut
     slot_work, most = whole or whole_blocks(timed, slots)
@@ -368,7 +370,8 @@ class BacklogCount:
 
 
 def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
-    """The backlog of all partitions together. If the first long item can be cut, all are assumed to be."""
+    """The backlog of all partitions together."""
+    # One item stands for all: to ask the operator of each would cost each window more, the more work waits.
     long = next((count.first_long for count in counts if count.first_long is not None), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
     blocks = sum(count.blocks for count in counts)

@@ -63,7 +63,7 @@ class WorkSum(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Pack:
-    """Items in a row, as bytes, and what is asked of them most."""
+    """Items in a row, as bytes, and the answers to frequent questions about them."""
 
     length: int
     data: bytes
@@ -118,6 +118,7 @@ class Lane:
 
     def __init__(self, into: Address, items: Iterable[WorkItem] = ()) -> None:
         self.into = into
+        # Each lane has another name, so that the change to a lane that replaces one lists its items as new.
         self.name = f"{into} {next(_NUMBERS)}"
         """Names it in this process."""
         self._first: deque[WorkItem] = deque()
@@ -152,7 +153,7 @@ class Lane:
         return item
 
     def view(self) -> "LaneView":
-        """What is in it now."""
+        """The present items."""
         return LaneView(self, self.start, self.stop, tuple(self._first), tuple(self._packs), tuple(self._last))
 
     def __len__(self) -> int:
@@ -164,7 +165,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneView:
-    """What was in a lane at one time."""
+    """The items of a lane at one time."""
 
     lane: Lane
     start: int
@@ -329,7 +330,7 @@ class Waiting(Sequence[WorkItem]):
     def change_since(self, before: "Waiting") -> Change | None:
         """The change from earlier work to this, as `differences` describes that of a list; None if there is none.
 
-        It costs what was taken from the lanes and added to them, and the other items.
+        Its cost depends on the items that were taken from lanes and added to them, and on those outside of lanes.
         """
         starts = dict(zip(before.parts, accumulate(map(len, before.parts.values()), initial=0), strict=False))
         pieces: list[Piece] = []
