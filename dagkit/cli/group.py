@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import importlib
-import importlib.util
 import logging
 import sys
 from collections.abc import Iterator, Mapping
@@ -43,17 +42,10 @@ class Command:
     purpose: str
     panel: Panel
 
-    @property
-    def module(self) -> str:
-        return f"dagkit.cli.{self.panel.package}.{self.name}"
-
-    @property
-    def exists(self) -> bool:
-        return importlib.util.find_spec(self.module) is not None
-
     def load(self) -> click.Command:
-        command = getattr(importlib.import_module(self.module), self.name)
-        assert isinstance(command, click.Command), f"{self.module} holds no command {self.name}"
+        module = importlib.import_module(f"dagkit.cli.{self.panel.package}.{self.name}")
+        command = getattr(module, self.name)
+        assert isinstance(command, click.Command), f"{module.__name__} holds no command {self.name}"
         return command
 
 
@@ -91,6 +83,8 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+_OWN: Mapping[str, Command] = {command.name: command for command in COMMANDS}
+
 ALIASES: Mapping[str, str] = {
     "run": "launch",
     "start": "launch",
@@ -119,7 +113,7 @@ def _installed() -> "Mapping[str, EntryPoint]":
 def _loaded(point: "EntryPoint") -> click.Command:
     command = point.load()
     if not isinstance(command, click.Command):
-        raise click.ClickException(f"{point.value} is no command of click, but the entry point {point.name!r} says so")
+        raise click.ClickException(f"the entry point {point.name!r} names {point.value}, which is no command of click")
     return command
 
 
@@ -127,11 +121,10 @@ class CommandGroup(click.RichGroup):
     """Imports a command's module when the command is called, and exits on a `DagkitError` with its exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return [*(command.name for command in COMMANDS if command.exists), *sorted(_installed())]
+        return [*_OWN, *sorted(_installed())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        name = ALIASES.get(cmd_name, cmd_name)
-        command = next((command for command in COMMANDS if command.name == name and command.exists), None)
+        command = _OWN.get(ALIASES.get(cmd_name, cmd_name))
         if command is None:
             point = _installed().get(cmd_name)
             if point is None or not _is_listing(ctx):
@@ -165,6 +158,7 @@ class CommandGroup(click.RichGroup):
             raise Exit(Output().usage(wrong)) from wrong
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # click finds wrong usage before the command has an Output
         ctx.meta[_AS_JSON] = "--json" in args
         return super().parse_args(ctx, args)
 
@@ -194,6 +188,7 @@ def _written() -> Iterator[None]:
         try:
             yield
         finally:
+            # Python would flush at its end, where a failure becomes a traceback and the exit code 120.
             sys.stdout.flush()
     except OSError as refused:
         if refused.errno not in _FULL and refused.errno != errno.EPIPE:
@@ -205,7 +200,7 @@ def _written() -> Iterator[None]:
 
 def _is_own(name: str) -> bool:
     """Whether dagkit itself has a command of this name."""
-    return name in ALIASES or any(command.name == name and command.exists for command in COMMANDS)
+    return name in ALIASES or name in _OWN
 
 
 def _is_listing(ctx: click.Context | None) -> bool:

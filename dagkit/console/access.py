@@ -1,4 +1,4 @@
-"""Who may speak to the console: the token, the names of the host, and the origins of requests.
+"""Access to the console: the token, the names of the host, and the origins of requests.
 
 Every request needs the token: in the cookie that the first one sets, or as `Authorization: Bearer TOKEN`. The first
 request of a browser has it in its address, `/?token=TOKEN`, which the page then removes from the address bar.
@@ -51,7 +51,7 @@ class Refusal:
 
 
 class Access:
-    """An ASGI application that passes on what may be answered, and refuses the rest."""
+    """An ASGI application that passes on permitted requests, and refuses all others."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Access:
         if scope["type"] != "http":  # there are no WebSockets: the server refuses what is not answered
             return
         headers = Headers(scope=scope)
+        # Only the page takes the token from the address: the browser then has it in a cookie.
         by_address = self._is_token(QueryParams(scope["query_string"]).get("token")) and scope["path"] == "/"
         refusal = self._refusal(scope["method"], headers, by_address=by_address)
 

@@ -29,12 +29,8 @@ def _framed(plan: Plan, view: View) -> Picture:
 def places(plan: Plan, view: View) -> list[Row]:
     """The operators in a picture, each with the frames around it, outermost first: once they are open, it is shown."""
     picture = _framed(plan, view)
-    parents = {group.name: group.parent for group in picture.groups}
-
-    def around(group: str | None) -> list[str]:
-        return [] if group is None else [*around(parents[group]), group]
-
-    return [{"name": box.name, "about": box.subtitle, "frames": around(box.group)} for box in picture.boxes]
+    frames = {group: [*picture.frames_around(group)][::-1] for group in {box.group for box in picture.boxes}}
+    return [{"name": box.name, "about": box.subtitle, "frames": frames[box.group]} for box in picture.boxes]
 
 
 def document(plan: Plan, view: View, opened: Collection[str]) -> dict[str, object]:

@@ -61,6 +61,7 @@ def live_events(folder: RunFolder, closing: threading.Event, request: Request) -
             sent = status
             if is_last:
                 return
+            # in steps: a driver ends only after its console, and must not wait for a second
             for _ in range(round(LOOK_SECONDS / _STEP_SECONDS)):
                 if not closing.is_set():
                     await asyncio.sleep(_STEP_SECONDS)
@@ -324,4 +325,4 @@ def _missing(_: Request, error: Exception) -> Response:
 
 
 HANDLERS = {DagkitError: _failed, HTTPException: _missing}
-"""What answers a request that failed."""
+"""Make the answers to failed requests."""

@@ -25,8 +25,8 @@ def operators(snapshot: RunSnapshot) -> Iterator[Row]:
         backlog = each.backlog
         pending = {one.port: one.positions for one in backlog.pending}
         at_work = next((work for work in snapshot.windows.working if work.operator == each.name), None)
-        begun = backlog.underway[0] if backlog.underway else None
-        whole = 0 if begun is None or begun.remaining is None else begun.completed + begun.remaining
+        # The element that takes longest; if slots do not report theirs, one that the last window did not finish.
+        now = at_work or next(iter(backlog.underway), None)
         figures = each.model_dump(mode="json", exclude=_OMITTED)
         yield {
             **{name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()},
@@ -34,12 +34,8 @@ def operators(snapshot: RunSnapshot) -> Iterator[Row]:
             "pending": pending,
             "waiting": sum(pending.values()) if pending else None,
             "rejected": left_out.get(each.name, {}).get(REJECTED, 0),
-            "source": at_work.source if at_work is not None else begun.source if begun is not None else None,
-            "fraction": at_work.fraction
-            if at_work is not None
-            else begun.completed / whole
-            if begun and whole
-            else None,
+            "source": None if now is None else now.source,
+            "fraction": None if now is None else now.fraction,
             "working_seconds": None if at_work is None else (snapshot.status.at - at_work.since).total_seconds(),
         }
 

@@ -59,7 +59,7 @@ class RunFolder:
             yield ledger.chain(name)
 
     def launched(self) -> LaunchRecord | None:
-        """What the last launch runs, if it recorded that. It is read again only if it was replaced."""
+        """The record of the last launch, if it wrote one. It is read again only if it was replaced."""
         with self.ledger() as ledger:
             written = None if ledger is None else ledger.store.modified(LAUNCHED)
             if ledger is not None and written != self._launched_at:

@@ -56,6 +56,8 @@ class KeptAddress:
         """Write the address, unless the folder does not exist yet. If that fails, the next console gets another one."""
         if is_url(self.place) or self.read() == address or not Path(self.place).is_dir():
             return
+        # The file is made with its mode: others could read a token that is written before the mode is set. A killed
+        # process of this number may have left a file.
         path = Path(self.place, f"{ADDRESS}.{os.getpid()}")
         try:
             with suppress(FileNotFoundError):

@@ -3,7 +3,6 @@
 import threading
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePosixPath
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,10 +16,8 @@ from dagkit.console.interface import HANDLERS, interface, static, static_routes
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.status_answers import status_of
 from dagkit.console.tables import Row
-from dagkit.engine.record.status_file import SeenRun
-from dagkit.engine.run.launch_record import is_kept
 from dagkit.ground.urls import absolute
-from dagkit.runs.inventory.applications import applications
+from dagkit.runs.inventory.applications import last_launch_in, launched_in, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +33,17 @@ class Several:
         """Answer a request to the console of one application."""
         name = scope["path_params"]["name"]
         if name not in self.opened:
-            place = await run_in_threadpool(lambda: next((p for p, _ in self.found() if _name_of(p) == name), None))
-            if place is None:
+            # only names that are listed, so that none, such as `..`, leads out of the folder
+            places = {name_of(place): place for place in await run_in_threadpool(launched_in, self.place)}
+            if name not in places:
                 raise HTTPException(404, f"the folder has no application {name!r}")
-            folder = RunFolder(absolute(place))
+            folder = RunFolder(absolute(places[name]))
             self.opened[name] = interface(folder, self.closing, allows_control=self.allows_control)
         await self.opened[name](scope, receive, send)
 
-    def found(self) -> list[tuple[str, SeenRun | None]]:
-        """The applications with their last launches, without earlier runs that `launch --fresh` kept."""
-        return [(place, seen) for place, seen in applications(self.place) if not is_kept(_name_of(place))]
-
     def listed(self, _: Request) -> Response:
         """The applications with their states."""
-        rows = [_row(place, seen) for place, seen in self.found()]
+        rows = list(map(_row, launched_in(self.place)))
         return JSONResponse({"schema": "dagkit.console.applications/1", "path": self.place, "rows": rows})
 
 
@@ -67,12 +61,8 @@ def interface_of_several(place: str, closing: threading.Event, *, allows_control
     )
 
 
-def _name_of(place: str) -> str:
-    return PurePosixPath(place).name
-
-
-def _row(place: str, seen: SeenRun | None) -> Row:
-    name = _name_of(place)
+def _row(place: str) -> Row:
+    name, seen = name_of(place), last_launch_in(place)
     return {
         "name": name,
         "application": name if seen is None else seen.snapshot.launch.application,

@@ -29,7 +29,7 @@ _FIRST_CHUNK, _CHUNK = 4, 128
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks of a table."""
+    """The part of a table that a request asks for."""
 
     like: str = ""
     """Words, each of which a row has in one of its values. `seconds>10` is a condition on a column."""
@@ -50,6 +50,7 @@ def page_of(rows: Iterable[Row | str], asked: Asked) -> Row:
     chosen, end = _Counted(_chosen(rows, asked.words)), asked.after + asked.limit
     if asked.sort:
         is_down, column = asked.sort.startswith("-"), asked.sort.removeprefix("-")
+        # A heap holds the rows up to the end of the page; a sort would hold all of them.
         best = nlargest if is_down else nsmallest
         found = best(end + 1, chosen, key=lambda row: _key(row.get(column), 0 if is_down else 3))
     else:
@@ -113,7 +114,7 @@ def _holds(row: Row, column: str, comparison: str, given: str) -> bool:
 
 
 def _key(value: object, nothing: int) -> tuple[int, Any]:
-    """What a value is sorted by: numbers before texts; amounts by unit and lists by what they hold."""
+    """The key by which a value is sorted: numbers before texts; amounts by unit and lists by what they hold."""
     match value:
         case None:
             return (nothing, 0)
@@ -135,7 +136,7 @@ MOST_KEPT = 1 << 17
 
 @dataclass
 class ChainRows:
-    """What a table has of the blocks of a chain, newest first. It is kept; an answer reads on as far as it needs."""
+    """The rows of a table from the blocks of a chain, newest first: kept, and read further back as answers need it."""
 
     chain: Callable[[], AbstractContextManager[Chain | None]]
     rows_in: Callable[[Chain, int, int], Iterable[tuple[int, Iterable[Row]]]]
@@ -178,6 +179,7 @@ class ChainRows:
         """Read the blocks that were added since; if they are many, begin again with the newest."""
         with self.chain() as chain:
             head = -1 if chain is None else chain.head.seq
+        # A restart makes a chain shorter. Many new blocks are left to `_rows`, which reads as far back as a page needs.
         if head < self._last or head - self._last > _CHUNK:
             self._kept, self._first, self._number = {}, head + 1, 0
         else:

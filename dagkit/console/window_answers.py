@@ -201,6 +201,7 @@ class Series:
         }
 
     def _points(self, chain: Chain) -> Iterator[Row]:
+        # The step is a power of two, so that half of the sample stays when the chain outgrows it.
         step = stride(chain.head.seq + 1, POINTS)
         units = self.folder.units()
         sample = [*range(0, chain.head.seq, step), chain.head.seq]

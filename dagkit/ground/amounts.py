@@ -1,7 +1,9 @@
 """Amounts and tables as text for people."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 BYTE: Final = "byte"
 """The unit of positions that are those of bytes."""
@@ -34,9 +36,21 @@ def in_time(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def part_done(fraction: float) -> str:
+    """The part of unfinished work that is done: `67%`, at most `99%`."""
+    # a slot has read all of its input before it has processed the last items, and 99.6 % would be rounded up
+    return f"{min(round(fraction * 100), 99)}%"
+
+
 def counted(count: int, noun: str) -> str:
     """`1 stage`, `2,000 stages`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def some_of(values: Sequence[T], most: int, *, text: Callable[[T], str] = str, more: str = "more") -> list[str]:
+    """The texts of the first values, then `and 7 more` if there are more than `most`."""
+    rest = len(values) - most
+    return [*map(text, values[:most]), *([f"and {rest} {more}"] if rest > 0 else [])]
 
 
 def what_was_written(size: int, files: int) -> str:

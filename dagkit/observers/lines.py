@@ -91,6 +91,7 @@ class _Beside(_Handler):
         if slot is not None and slot.is_muted:
             return
         super().emit(record)
+        # logging calls it for a record that reaches no handler, and this is one
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and not self._others(record.name):
             last.handle(record)

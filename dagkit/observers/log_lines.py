@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units
+from dagkit.ground.amounts import counted, in_bytes, in_units, part_done
 from dagkit.observers.run_log import BACKUPS
 
 Fields = Mapping[str, Any]
 
 _EACH_SECOND = ("working",)
-"""The events that come once a second and say how far work is."""
+"""The events that come once a second and report how far work is."""
 _ALWAYS = ("ts", "level", "event")
 _KNOWN = ("ts", "level", "logger", "app", "event", "message", "window", "operator", "exception")
 
@@ -23,7 +23,7 @@ def fields_of(line: str) -> dict[str, Any] | None:
     """The fields of a line; None if no driver wrote it, or one that was killed meanwhile."""
     try:
         fields = json.loads(line)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # a line that no driver wrote may nest thousands of lists
         return None
     if not isinstance(fields, dict) or not all(isinstance(fields.get(name), str) for name in _ALWAYS):
         return None
@@ -103,7 +103,7 @@ def _reshaped(fields: Fields) -> str:
 
 def _working(fields: Fields) -> str:
     return "at work: " + "; ".join(
-        f"{each['operator']} {each['source']}" + ("" if each["fraction"] is None else f" {each['fraction']:.0%}")
+        f"{each['operator']} {each['source']}" + ("" if each["fraction"] is None else f" {part_done(each['fraction'])}")
         for each in fields["work"]
     )
 
@@ -133,13 +133,17 @@ def opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8", errors="backslashreplace")
 
 
+def _older(newest: Path) -> list[Path]:
+    """The older files of a log, the newest of them first."""
+    names = (f"{newest.name}.{number}" for number in range(1, BACKUPS + 1))
+    return [path for path in map(newest.with_name, names) if path.is_file()]
+
+
 def all_lines(newest: Path, file: TextIO) -> Iterator[str]:
     """The lines of the older files, the oldest first, then those of the open one."""
-    for number in range(BACKUPS, 0, -1):
-        older = newest.with_name(f"{newest.name}.{number}")
-        if older.is_file():
-            with opened(older) as lines:
-                yield from lines
+    for older in reversed(_older(newest)):
+        with opened(older) as lines:
+            yield from lines
     yield from file
 
 
@@ -149,15 +153,15 @@ _BLOCK = 1 << 16
 
 def newest_first(newest: Path) -> Iterator[str]:
     """The lines of all files, the newest first; only as much is read as is asked for."""
-    for path in (newest, *(newest.with_name(f"{newest.name}.{number}") for number in range(1, BACKUPS + 1))):
-        if path.is_file():
-            with path.open("rb") as file:
-                begin, end = b"", file.seek(0, os.SEEK_END)
-                while end:
-                    start = max(0, end - _BLOCK)
-                    file.seek(start)
-                    begin, *lines = (file.read(end - start) + begin).split(b"\n")
-                    yield from (line.decode(errors="backslashreplace") for line in reversed(lines) if line)
-                    end = start
-                if begin:
-                    yield begin.decode(errors="backslashreplace")
+    for path in (newest, *_older(newest)):
+        with path.open("rb") as file:
+            begin, end = b"", file.seek(0, os.SEEK_END)
+            while end:
+                start = max(0, end - _BLOCK)
+                file.seek(start)
+                # the first part may be the end of a line that begins in the block before
+                begin, *lines = (file.read(end - start) + begin).split(b"\n")
+                yield from (line.decode(errors="backslashreplace") for line in reversed(lines) if line)
+                end = start
+            if begin:
+                yield begin.decode(errors="backslashreplace")

@@ -179,6 +179,7 @@ class Prometheus:
         """Update the operator's own metrics that are numbers."""
         for name, value in metrics.items():
             if isinstance(value, int | float):
+                # A gauge is made when its first value comes: the observer does not know the application's operators.
                 known = USER + re.sub(r"\W", "_", name, flags=re.ASCII)
                 if known not in self._user:
                     meaning = f"{name}, in the last window, as operators declare it"

@@ -1,4 +1,4 @@
-"""What is remarkable about a run that goes on, or about how one ended, in sentences: for terminals and the console."""
+"""Remarks on a run, or on how it ended, in sentences for terminals and the console."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ class Remark:
 
 def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
     """What the figures of a run show: a backlog that grows, silent inputs, records that are missing in the output."""
+    # A launch that starts has no rates yet, and its inputs have not looked.
     if runs and now.status.state != "starting":
         yield from _speed(now)
         yield from (_silence(each, now) for each in now.expected.inputs if _silent_seconds(each, now) >= _LONG_SECONDS)
@@ -54,6 +55,8 @@ def _speed(now: RunSnapshot) -> Iterator[Remark]:
     """Whether the backlog grows, and the operator that takes most of the time while work waits."""
     most = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"
     backlog, seconds = now.backlog, now.backlog.eta_seconds or 0.0
+    # A run looks for input when little waits, so its backlog falls to nothing between two finds while it doubles from
+    # find to find: only `grows_since` shows that it falls behind.
     if backlog.grows_since is not None and seconds >= _LONG_SECONDS:
         waits = f"{in_units(now.to_do)} wait, about {in_time(seconds)} of work"
         details = f"{waits}, and more each time{f'; {most}' if most else ''}"

@@ -53,7 +53,7 @@ if hasattr(os, "register_at_fork"):  # in a child, logging itself makes the lock
 
 
 class _LogFile(RotatingFileHandler):
-    """The log. If it cannot be written, as on a full disk, the launch goes on, and one warning says so."""
+    """The log. If it cannot be written, as on a full disk, warn once; the launch does not depend on it."""
 
     _is_incomplete = False
 

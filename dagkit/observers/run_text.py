@@ -14,7 +14,7 @@ from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import Backlog, OperatorFigures, RunError, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
-from dagkit.ground.amounts import aligned, counted, in_time, in_units, what_was_written
+from dagkit.ground.amounts import aligned, counted, in_time, in_units, part_done, what_was_written
 from dagkit.observers.run_health import remarks
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy", "skew")
@@ -64,7 +64,7 @@ def _restarted(now: RunSnapshot) -> str:
 
 
 def _headline(seen: SeenRun) -> str:
-    """What runs where, and since when."""
+    """The process, its host, and when it was launched."""
     launch, driver = seen.launch, seen.launch.driver
     return (
         f"{launch.application}: {seen.step}; process {driver.pid} of {driver.user} on {driver.host}, {launch.master}, "
@@ -107,13 +107,13 @@ def _last_error(error: RunError) -> str:
 
 
 def _work(seen: SeenRun) -> Iterator[str]:
-    """What slots process, or did not finish."""
+    """The elements that slots process, or that the last window did not finish."""
     now = seen.snapshot
     if seen.runs:
         yield from (f"at work: {text}" for text in slots_at_work(now.windows.working, seen.at))
     for operator in () if seen.runs and now.windows.working else now.operators:
         for work in operator.backlog.underway[:_MOST_NAMED]:
-            share = "" if work.fraction is None else f" {work.fraction:.0%}"
+            share = "" if work.fraction is None else f" {part_done(work.fraction)}"
             yield f"under way: {operator.name} {printable(work.source)}{share}"
 
 
@@ -124,7 +124,7 @@ def reading(now: RunSnapshot) -> str:
     share = sum(done.values()) / sum(whole.values())
     rate = now.backlog.positions_per_second
     speed = f", {in_units(dict.fromkeys(whole, rate))}/s" if rate and len(whole) == 1 else ""
-    return f"{in_units(done)} of {in_units(whole)} ({share:.0%}){speed}{time_left(now.backlog)}"
+    return f"{in_units(done)} of {in_units(whole)} ({part_done(share)}){speed}{time_left(now.backlog)}"
 
 
 def time_left(backlog: Backlog) -> str:
@@ -145,7 +145,7 @@ def slots_at_work(working: Sequence[SlotAtWork], at: datetime) -> Iterator[str]:
 
 
 def _at_work(work: SlotAtWork, at: datetime) -> str:
-    share = "" if work.fraction is None else f" {work.fraction:.0%}"
+    share = "" if work.fraction is None else f" {part_done(work.fraction)}"
     return f"{printable(work.source):.60}{share} for {in_time((at - work.since).total_seconds())}"
 
 

@@ -17,9 +17,16 @@ class Change:
     kind: Literal["application", "operator", "stream", "partitions", "stage"]
     subject: str
     text: str
+    is_routing: bool = False
+    """Whether only the routes or unifiers of a stream differ."""
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def follows(self) -> bool:
+        """Whether the compiler derives the difference from others."""
+        return self.is_routing or self.kind in ("partitions", "stage")
 
 
 def diff(old: Plan, new: Plan) -> list[Change]:
@@ -175,13 +182,13 @@ def _ends(stream: PlannedStream, renamed: Mapping[str, str]) -> tuple[tuple[str,
 
 
 def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
-    def changed(text: str) -> Change:
-        return Change("stream", new.name, f"stream {new.name} {text}")
+    def changed(text: str, *, is_routing: bool = False) -> Change:
+        return Change("stream", new.name, f"stream {new.name} {text}", is_routing)
 
     if _drawn(old) != _drawn(new):
         yield changed(f"leads {_drawn(new)} instead of {_drawn(old)}")
     elif old.sinks != new.sinks:
-        yield changed(f"is routed {_routed(new)} instead of {_routed(old)}")
+        yield changed(f"is routed {_routed(new)} instead of {_routed(old)}", is_routing=True)
     if old.locality != new.locality:
         yield changed(
             f"is {new.locality or 'free to run anywhere'} instead of {old.locality or 'free to run anywhere'}"
@@ -189,7 +196,7 @@ def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
     if old.payload != new.payload:
         yield changed(f"carries {new.payload} instead of {old.payload}")
     if old.unifiers != new.unifiers:
-        yield from map(changed, _unifiers_changed(old.unifiers, new.unifiers))
+        yield from (changed(text, is_routing=True) for text in _unifiers_changed(old.unifiers, new.unifiers))
 
 
 def _unifiers_changed(old: Sequence[PlannedUnifier], new: Sequence[PlannedUnifier]) -> Iterator[str]:

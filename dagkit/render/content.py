@@ -127,8 +127,8 @@ class Wording:
     def _head(self, box: Box) -> Iterator[Runs]:
         unifier = box.role is Role.UNIFIER
         title = Run(short(box.title, 22 if self.many else 40), 11 if unifier else 12, INK, bold=not unifier)
-        times = Run(f" \N{MULTIPLICATION SIGN}{box.count}", title.size, ROLES[box.role].line, bold=True)
-        yield (title, times) if box.count > 1 else (title,)
+        times = Run(box.times, title.size, ROLES[box.role].line, bold=True)
+        yield (title, times) if box.times else (title,)
         # Drawn lanes show already what is parallel.
         for line in (box.subtitle, *(() if self.many or box.lanes else box.notes)):
             if line and line != box.title:
@@ -171,8 +171,8 @@ class Wording:
 
 def heading(picture: Picture) -> Runs:
     """The line above the picture."""
-    says = Run(f"{picture.view} \N{MIDDLE DOT} {picture.summary}", 11)
-    return (Run(short(picture.title, 60), 16, INK, bold=True), Run("   ", 11), says) if picture.title else (says,)
+    summary = Run(f"{picture.view} \N{MIDDLE DOT} {picture.summary}", 11)
+    return (Run(short(picture.title, 60), 16, INK, bold=True), Run("   ", 11), summary) if picture.title else (summary,)
 
 
 def _lane(lane: Lane) -> Runs:

@@ -12,7 +12,7 @@ from typing import Any
 from dagkit.render.content import FONT, GROUND, GROUPS, INK, MUTED, ROLES, WIRES, Runs, Wording, Words, heading, plain
 from dagkit.render.content import width as width_of
 from dagkit.render.picture import Box, Group, Picture, Side
-from dagkit.render.wiring import Anchor, Hub, Link, rows_of, turns, wiring
+from dagkit.render.wiring import Anchor, Hub, Link, Wiring, wiring
 
 ROW = 17.0
 """The height of a row in a box."""
@@ -33,24 +33,24 @@ def dot(picture: Picture, *, dots_per_inch: int | None = None) -> str:
     """The picture in DOT, for Graphviz and other tools."""
     sharp = {"dpi": str(dots_per_inch)} if dots_per_inch else {}
     title = {"label": escaped("".join(run.text for run in heading(picture))), "labelloc": "t", "labeljust": "l"}
-    return _Writer(picture, bare=False).written({"bgcolor": GROUND, "pad": "0.25", **sharp, **title})
+    return _Writer(picture, wiring(picture), bare=False).written({"bgcolor": GROUND, "pad": "0.25", **sharp, **title})
 
 
-def bare(picture: Picture, turned_over: Collection[str | None] = ()) -> str:
+def bare(picture: Picture, wires: Wiring, turned_over: Collection[str | None]) -> str:
     """The picture in DOT without text; `turned_over` has the frames whose rows this Graphviz puts upside down."""
-    return _Writer(picture, bare=True, turned_over=turned_over).written({})
+    return _Writer(picture, wires, bare=True, turned_over=turned_over).written({})
 
 
 class _Writer:
-    def __init__(self, picture: Picture, *, bare: bool, turned_over: Collection[str | None] = ()) -> None:
+    def __init__(
+        self, picture: Picture, wires: Wiring, *, bare: bool, turned_over: Collection[str | None] = ()
+    ) -> None:
         self.picture = picture
+        self.wires = wires
         self.bare = bare
         self.turned_over = turned_over
         self.wording = Wording(picture)
-        self.wires = wiring(picture)
         self.ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
-        self.rows = rows_of(picture)
-        self.turns = turns(self.wires, self.rows)
 
     def written(self, attributes: Attributes) -> str:
         import graphviz  # noqa: PLC0415 - only writing DOT needs graphviz
@@ -91,9 +91,9 @@ class _Writer:
 
     def _in_rows(self, frame: str | None) -> Sequence[Box]:
         """The boxes of a frame, the first row first, which most builds of Graphviz put on top."""
-        return sorted(
-            self.picture.members(frame), key=lambda box: self.rows.get(box.name, 0), reverse=frame in self.turned_over
-        )
+        rows = self.wires.rows
+        members = self.picture.members(frame)
+        return sorted(members, key=lambda box: rows.get(box.name, 0), reverse=frame in self.turned_over)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
@@ -124,10 +124,10 @@ class _Writer:
 
     def _frame(self, group: Group) -> Attributes:
         words = self.wording.frame(group)
-        margin = "24" if self.rows else "14"
+        margin = "24" if self.wires.rows else "14"
         if self.bare:
-            says = "n" * round((width_of(words) + 16) / _LETTER)
-            return {"label": says, "labeljust": "l", "margin": margin, "fontsize": "10"}
+            filler = "n" * round((width_of(words) + 16) / _LETTER)
+            return {"label": filler, "labeljust": "l", "margin": margin, "fontsize": "10"}
         tint = GROUPS[group.kind]
         return {
             "label": _text([words]),
@@ -144,7 +144,7 @@ class _Writer:
         attributes = {
             "id": f"e{index}",
             "dir": "none" if not link.arrow else "back" if link.back else "forward",
-            **({"constraint": "false"} if index in self.turns else {}),
+            **({"constraint": "false"} if index in self.wires.turns else {}),
         }
         lines = self.wording.label(link.label) if link.label is not None else ()
         if self.bare:

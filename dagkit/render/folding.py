@@ -69,26 +69,19 @@ def in_parts(picture: Picture, number: int = PARTS) -> Picture:
 
 def _closed(picture: Picture, opened: Collection[str] = ()) -> Picture:
     groups = {group.name: group for group in picture.groups}
-
-    def ancestors(group: str | None) -> Iterator[str]:
-        """A frame and those around it, innermost first."""
-        while group is not None:
-            yield group
-            group = groups[group].parent
-
     shown: dict[str, str] = {}
     members: dict[str, list[Box]] = defaultdict(list)
     for box in picture.boxes:
-        closed_frames = [name for name in ancestors(box.group) if name not in opened]
+        closed_frames = [name for name in picture.frames_around(box.group) if name not in opened]
         shown[box.name] = closed_frames[-1] if closed_frames else box.name
         members[shown[box.name]].append(box)
     # A stage may be named like an operator in it, so an opened frame is never taken for a closed one.
     shut = set(members) & set(groups) - set(opened)
     boxes = {name: _closed_box(groups[name], found) if name in shut else found[0] for name, found in members.items()}
-    visible = {ancestor for box in boxes.values() for ancestor in ancestors(box.group)}
+    visible = {frame for box in boxes.values() for frame in picture.frames_around(box.group)}
     wires = tuple(_wires(picture, shown, boxes, shut))
-    kept = tuple(group for group in picture.groups if group.name in visible)
-    return replace(picture, boxes=tuple(boxes.values()), wires=wires, groups=kept)
+    frames = tuple(group for group in picture.groups if group.name in visible)
+    return replace(picture, boxes=tuple(boxes.values()), wires=wires, groups=frames)
 
 
 def _closed_box(group: Group, members: Sequence[Box]) -> Box:

@@ -89,11 +89,8 @@ def _framed(group: Group) -> str:
 
 
 def _boxed(box: Box) -> str:
-    times = f" \N{MULTIPLICATION SIGN}{box.count}" if box.count > 1 else ""
-    lines = [f"<b>{_quoted(box.title)}{_quoted(times)}</b>"]
-    lines += [_quoted(line) for line in (box.subtitle, *box.notes) if line and line != box.title]
-    lines += [_quoted(f"{lane.index}: {lane.text}") for lane in box.lanes if lane.text and box.role is not Role.UNIFIER]
-    return "<br/>".join(lines)
+    lines = [line for line in (box.subtitle, *box.notes) if line and line != box.title]
+    return "<br/>".join([f"<b>{_quoted(box.title + box.times)}</b>", *map(_quoted, (*lines, *box.owned))])
 
 
 def _labelled(wire: Wire, tail: End, head: Head) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from dagkit.render.dot import bare
 from dagkit.render.engines import draw_dot
 from dagkit.render.picture import Picture
-from dagkit.render.wiring import rows_of, turns, wiring
+from dagkit.render.wiring import Wiring, wiring
 
 Point = tuple[float, float]
 
@@ -40,6 +40,7 @@ class Route:
 class Layout:
     """The places of all boxes, hubs, frames and lines of a picture; the rows of a box divide it equally."""
 
+    wires: Wiring
     width: float
     height: float
     boxes: Mapping[str, Rectangle]
@@ -50,29 +51,30 @@ class Layout:
 
 def layout(picture: Picture) -> Layout:
     """Lay out a picture with any available Graphviz."""
-    places = _placed(picture, ())
-    if upside_down := _upside_down(picture, places):
-        places = _placed(picture, upside_down)
+    wires = wiring(picture)
+    places = _placed(picture, wires, ())
+    # Most builds of Graphviz put the row that is written first on top, others at the bottom.
+    if upside_down := _upside_down(picture, wires.rows, places):
+        places = _placed(picture, wires, upside_down)
     return _turned(picture, places)
 
 
-def _upside_down(picture: Picture, places: Layout) -> Collection[str | None]:
+def _upside_down(picture: Picture, rows: Mapping[str, int], places: Layout) -> Collection[str | None]:
     """The frames of a wrapped picture in which Graphviz did not put each row below the one before it."""
-    rows = rows_of(picture)
-    found = set[str | None]()
+    frames = set[str | None]()
     for frame in {box.group for box in picture.boxes if rows}:
         tops: dict[int, float] = {}
         for box in picture.members(frame):
             top = places.boxes[box.name].top
             tops[rows[box.name]] = min(tops.get(rows[box.name], top), top)
         if sorted(tops) != sorted(tops, key=lambda row: tops[row]):
-            found.add(frame)
-    return found
+            frames.add(frame)
+    return frames
 
 
-def _placed(picture: Picture, turned_over: Collection[str | None]) -> Layout:
-    """What Graphviz placed."""
-    placed = json.loads(draw_dot(bare(picture, turned_over), "json"))
+def _placed(picture: Picture, wires: Wiring, turned_over: Collection[str | None]) -> Layout:
+    """Let Graphviz place the boxes, and route the wires."""
+    placed = json.loads(draw_dot(bare(picture, wires, turned_over), "json"))
     left, bottom, right, top = (float(part) for part in placed["bb"].split(","))
 
     def point(text: str) -> Point:
@@ -97,9 +99,9 @@ def _placed(picture: Picture, turned_over: Collection[str | None]) -> Layout:
 
     objects = {item["name"]: item for item in placed.get("objects", ())}
     edges = {int(item["id"][1:]): item for item in placed.get("edges", ())}
-    wires = wiring(picture)
     clusters = {group.name: objects.get(f"cluster_{index}", {}) for index, group in enumerate(picture.groups)}
     return Layout(
+        wires=wires,
         width=right - left,
         height=top - bottom,
         boxes={box.name: whole(objects[f"n{index}"]) for index, box in enumerate(picture.boxes)},
@@ -117,12 +119,12 @@ TURN = 8.0
 
 def _turned(picture: Picture, places: Layout) -> Layout:
     """The layout with the lines between two rows of a wrapped picture led through the gap above the lower row."""
-    rows, wires = rows_of(picture), wiring(picture)
-    gaps = _gaps(picture, places, rows)
+    wires = places.wires
+    gaps = _gaps(picture, places, wires.rows)
     routes = list(places.routes)
-    for index in turns(wires, rows):
+    for index in wires.turns:
         link, points = wires.links[index], routes[index].points
-        gap = gaps.get(rows[link.head.box])
+        gap = gaps.get(wires.rows[link.head.box])
         if gap is not None:
             tip = places.boxes[link.head.box].left, points[-1][1]
             routes[index] = replace(routes[index], points=_turn(points[0], tip, gap), tip=tip)

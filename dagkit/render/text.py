@@ -17,7 +17,7 @@ MOST_RAILS = 16
 class _Row:
     """A line of text, and the ends of wires on it."""
 
-    says: str = ""
+    text: str = ""
     leaving: tuple[int, ...] = ()
     arriving: tuple[int, ...] = ()
 
@@ -42,9 +42,9 @@ def text(picture: Picture) -> str:
     rails, numbers = _laid(_rails(picture, rows))
     rows = [_numbered(row, numbers) for row in rows]
     margin = _margin(rails, len(rows))
-    says = f"{plain(picture.title)}: " if picture.title else ""
-    lines = [f"{says}{picture.view}, {picture.summary}", ""]
-    lines += [f"{rail}{row.says}".rstrip() for rail, row in zip(margin, rows, strict=True)]
+    title = f"{plain(picture.title)}: " if picture.title else ""
+    lines = [f"{title}{picture.view}, {picture.summary}", ""]
+    lines += [f"{rail}{row.text}".rstrip() for rail, row in zip(margin, rows, strict=True)]
     return "\n".join(lines) + "\n"
 
 
@@ -141,14 +141,13 @@ def _framed(picture: Picture, group: Group) -> str:
 
 
 def _titled(box: Box) -> str:
-    times = f" \N{MULTIPLICATION SIGN}{box.count}" if box.count > 1 else ""
     role = [] if box.role is Role.OPERATOR else [str(box.role)]
     subtitle = [] if box.subtitle in ("", box.title) else [plain(box.subtitle)]
     unifier = box.role is Role.UNIFIER
     notes = subtitle if unifier else [*subtitle, *role]
-    owned = [f"{lane.index}: {lane.text}" for lane in box.lanes if lane.text and not unifier]
     more = f"  ({', '.join(notes)})" if notes else ""
-    return f"● {plain(box.title if unifier else box.name)}{times}{more}{'  ' + '; '.join(owned) if owned else ''}"
+    owned = f"  {'; '.join(box.owned)}" if box.owned else ""
+    return f"● {plain(box.title if unifier else box.name)}{box.times}{more}{owned}"
 
 
 def _inlet(picture: Picture, box: Box, port: Port, wires: Sequence[int]) -> str:
@@ -223,8 +222,8 @@ def _laid(rails: Iterable[_Rail]) -> tuple[list[_Rail], Mapping[int, int]]:
 
 
 def _numbered(row: _Row, numbers: Mapping[int, int]) -> _Row:
-    found = [numbers[wire] for wire in (*row.leaving, *row.arriving) if wire in numbers]
-    return replace(row, says=f"{row.says}  {' '.join(f'[{number}]' for number in found)}") if found else row
+    marks = [f"[{numbers[wire]}]" for wire in (*row.leaving, *row.arriving) if wire in numbers]
+    return replace(row, text=f"{row.text}  {' '.join(marks)}") if marks else row
 
 
 def _margin(rails: Sequence[_Rail], height: int) -> list[str]:

@@ -8,6 +8,7 @@ chain is wrapped into rows.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 
 from dagkit.render.picture import Head, Picture, Side, View, Wire, WireKind, ranks
@@ -70,12 +71,26 @@ class Link:
     """Whether it runs against the order of the boxes; it is then drawn below them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wiring:
     """All hubs and lines of a picture, stream by stream."""
 
     hubs: tuple[Hub, ...]
     links: tuple[Link, ...]
+    rows: Mapping[str, int]
+    """The row of each box if the picture is wrapped, as a long chain is; else empty."""
+
+    @cached_property
+    def turns(self) -> frozenset[int]:
+        """The numbers of the links that lead from the end of a row to the next one. A label is in the row before it."""
+        if not self.rows:
+            return frozenset()
+        labelled = {link.head.hub: link.tail.box for link in self.links if link.head.hub}
+
+        def row(anchor: Anchor) -> int:
+            return self.rows[anchor.box or labelled[anchor.hub]]
+
+        return frozenset(i for i, link in enumerate(self.links) if row(link.tail) != row(link.head))
 
 
 def wiring(picture: Picture) -> Wiring:
@@ -95,39 +110,26 @@ def wiring(picture: Picture) -> Wiring:
                 links += _hub_links(wire, heads, hub)
             else:
                 links += _plain_links(wire, heads, label)
-    return Wiring(tuple(hubs), tuple(links))
+    return Wiring(tuple(hubs), tuple(links), _rows_of(picture))
 
 
-def rows_of(picture: Picture) -> Mapping[str, int]:
+def _rows_of(picture: Picture) -> Mapping[str, int]:
     """The row of each box, if the picture is a long chain, or a few beside each other; else nothing."""
-    found = ranks(picture)
-    breadth = max(Counter(found.values()).values(), default=1)
-    depth = 1 + max(found.values(), default=0)
-    if depth <= LONG or breadth > NARROW or len(found) < len(picture.boxes):
+    rank_of = ranks(picture)
+    breadth = max(Counter(rank_of.values()).values(), default=1)
+    depth = 1 + max(rank_of.values(), default=0)
+    if depth <= LONG or breadth > NARROW or len(rank_of) < len(picture.boxes):
         return {}
     high = breadth * (LEVEL + 17 * max(len(box.lanes) for box in picture.boxes))
     rows = int(sqrt(depth * STEP / high / PAGE))
     if rows < 2:
         return {}
     length = -(-depth // rows)
-    row = {name: rank // length for name, rank in found.items()}
+    row = {name: rank // length for name, rank in rank_of.items()}
     turning = [row[head.box] - row[tail.box] for _, tail, head in picture.edges() if row[head.box] != row[tail.box]]
+    # A layout leads one line through each gap between rows: a second one would lie on it, and one that skips a row
+    # would cross the row.
     return row if set(turning) == {1} and len(turning) < rows else {}
-
-
-def turns(wires: Wiring, rows: Mapping[str, int]) -> frozenset[int]:
-    """The numbers of the links that lead from the end of a row to the next one, given the row of each box.
-
-    A label is in the row of the box before it.
-    """
-    if not rows:
-        return frozenset()
-    labelled = {link.head.hub: link.tail.box for link in wires.links if link.head.hub}
-
-    def row(anchor: Anchor) -> int:
-        return rows[anchor.box or labelled[anchor.hub]]
-
-    return frozenset(i for i, link in enumerate(wires.links) if row(link.tail) != row(link.head))
 
 
 def _bundles(wire: Wire) -> Iterator[Sequence[Head]]:
@@ -161,19 +163,9 @@ def _all_to_all(head: Head) -> bool:
 def _common_group(picture: Picture, wire: Wire, heads: Sequence[Head]) -> str | None:
     """The innermost frame that holds every end."""
     ends = [*(tail.box for tail in wire.tails), *(head.box for head in heads)]
-    paths = [_frames_round(picture, picture.by_name[box].group) for box in ends]
+    paths = [list(picture.frames_around(picture.by_name[box].group)) for box in ends]
     common = [frame for frame in paths[0] if all(frame in path for path in paths)] if paths else []
     return common[0] if common else None
-
-
-def _frames_round(picture: Picture, group: str | None) -> list[str]:
-    """A frame and its outer frames, from the inside."""
-    parents = {frame.name: frame.parent for frame in picture.groups}
-    path: list[str] = []
-    while group is not None:
-        path.append(group)
-        group = parents.get(group)
-    return path
 
 
 def _hub_links(wire: Wire, heads: Sequence[Head], hub: Hub) -> Iterator[Link]:

@@ -67,6 +67,24 @@ def test_a_renamed_operator_and_another_application_are_refused_as_by_a_launch(d
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("launched")
+def test_what_follows_from_a_change_is_counted_and_not_listed(dagkit):
+    partitions = ("-D", "dt.operator.Sum.attr.PARTITIONER=StatelessPartitioner:3")
+    shown = dagkit("validate", "sums.py", *CONF, *partitions).out.splitlines()
+    partitioner = "{'class': 'dagkit.api.partitioning.StatelessPartitioner', 'partition_count': 3}"
+    changes = shown.index("1 change since the last launch:")
+    assert shown[changes + 1 : changes + 4] == [
+        f"  operator Sum: attribute PARTITIONER is now set to {partitioner}",
+        "  so 3 parts of the plan differ, too: dagkit diff .dagkit/Sums APP",
+        "  input that was processed is not processed again",
+    ]
+    diff = dagkit("diff", ".dagkit/Sums", "sums.py", *CONF, *partitions, "--json").document["changes"]
+    assert len(diff) == 4
+    whole = dagkit("validate", "sums.py", *CONF, *partitions, "--json").document["ledger"]["changes"]
+    assert whole == diff
+
+
+@pytest.mark.slow
 def test_without_a_ledger_nothing_of_it_is_loaded(process, word_count):
     loaded = process("validate", word_count, python=("-c", LIST_IMPORTS)).err.split()
     assert "pydantic" in loaded

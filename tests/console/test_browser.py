@@ -1,5 +1,6 @@
 """The page in a real browser: what it shows, what its policy forbids, and who can use it."""
 
+import json
 import re
 import shutil
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ import pytest
 
 from dagkit.compiler import compile_application
 from dagkit.console.serving import Console, FolderOfApplications
+from dagkit.engine.program.operator_output import LOG
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Ledger
 from dagkit.render.folding import PARTS, READABLE
@@ -97,6 +99,22 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(finished_page):
         assert finished_page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
 
 
+def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    line = {"ts": "2026-01-01T12:00:00.000Z", "level": "warning", "event": "logged", "message": "slow", "window": 99}
+    with (tmp_path / "run" / LOG).open("a") as log:
+        log.write(json.dumps(line) + "\n")
+    with serve(tmp_path / "run") as url:
+        page = open_page(url)
+        for view in ("overview", "log"):
+            show(page, view)
+            row = page.locator(".log tr").filter(has_text="slow")
+            playwright.expect(row.get_by_role("cell", name="99", exact=True)).to_be_visible()
+            assert row.get_by_role("link").count() == 0
+        page.locator(".view.log").get_by_role("link", name=f"{FILES}", exact=True).first.click()
+        playwright.expect(page.get_by_role("heading", name=f"Window {FILES}", exact=True)).to_be_visible()
+
+
 @pytest.mark.parametrize(("wide", "high"), [(390, 800), (1440, 900), (2560, 1200)])
 def test_a_graph_is_first_shown_whole(finished_page, wide, high):
     finished_page.set_viewport_size({"width": wide, "height": high})
@@ -153,6 +171,12 @@ def test_a_run_that_waits_for_a_server_does_not_keep_up(finished_page):
     waiting = {"waits_for": ["the broker of the queue q has not answered for 17 s: refused"]}
     shown = finished_page.evaluate(HEALTH, waiting)
     assert shown == [["warn", "The broker of the queue q has not answered for 17 s: refused"]]
+
+
+def test_a_run_whose_slots_still_work_is_not_done(finished_page):
+    done = {"window": 2, "amounts": {"byte": 1000}, "done": {"byte": 1000}, "since": "2026-01-01T12:00:00Z"}
+    shown = finished_page.evaluate(HEALTH, {"in_flight": [done], "at": "2026-01-01T12:00:01Z"})
+    assert shown == [["fine", " 99 %: 1.0 kB of 1.0 kB read."]]
 
 
 @pytest.mark.parametrize("state", ["killed", "failed"])

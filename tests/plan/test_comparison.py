@@ -211,6 +211,22 @@ def test_what_only_explains_is_no_change(old, new):
     assert fingerprint(old) == fingerprint(new)
 
 
+@pytest.mark.parametrize(
+    ("other", "follows"),
+    [
+        (_keep(properties={"prefix": "#"}), False),
+        (_stream(locality="THREAD_LOCAL"), False),
+        (_sink(KEYED), True),
+        (_partition(properties={"limit": 2}), True),
+        (_stages(stage("keep", level=2)), True),
+    ],
+    ids=["a property", "a locality", "a route", "a partition", "a stage"],
+)
+def test_what_the_compiler_derives_follows_from_other_changes(other, follows):
+    changes = diff(plan(), other)
+    assert {change.follows for change in changes} == {follows}
+
+
 def test_a_change_says_what_it_is_about_and_long_values_are_cut_short():
     (change,) = diff(plan(), _keep(count=3))
     assert (change.kind, change.subject) == ("partitions", "keep")

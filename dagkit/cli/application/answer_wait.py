@@ -1,12 +1,15 @@
-"""The option that says how long a command waits for the driver's answer."""
+"""The options of commands that send a request to the driver, and the request itself."""
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 import rich_click as click
 
-from dagkit.engine.parts.requests import KEPT_FOR
+from dagkit.engine.parts.asking import answered
+from dagkit.engine.parts.requests import KEPT_FOR, Asks, ask
 from dagkit.ground.clock import patient
+from dagkit.ledger import Ledger
 
 WAIT_SECONDS = 30.0
 """How long to wait for an answer by default: a window takes up to ten seconds."""
@@ -33,3 +36,14 @@ waiting = click.option(
     default=lambda: patient(WAIT_SECONDS),
     help=f"How long to wait for the driver's answer; default {WAIT_SECONDS:g}, at most a day.",
 )
+
+at_launch_allowed = click.option(
+    "--at-launch", is_flag=True, help="Do not wait for an answer: if no driver runs, the next launch does it."
+)
+
+
+def left_or_answered(place: str, asks: Asks, seconds: float, *, at_launch: bool) -> dict[str, Any]:
+    """Leave the request in the application's folder, or also wait for the answer; return the ID, or the window."""
+    if at_launch:
+        return {"request": ask(Ledger.open(place).store, asks, datetime.now(UTC)).id}
+    return {"window": answered(place, asks, seconds).window}

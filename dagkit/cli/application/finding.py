@@ -171,7 +171,7 @@ def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate,
 
 
 def _almost(module: ModuleType) -> list[str]:
-    """How to complete what in the module is almost an application: only `populate_dag` is missing."""
+    """How to complete classes and functions that are nearly an application: only the name `populate_dag` is missing."""
     own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
     classes = [value for value in dict.fromkeys(filter(inspect.isclass, own)) if _lacks_its_function(value)]
     functions = [name for name, value in vars(module).items() if inspect.isfunction(value) and value in own]
@@ -188,7 +188,7 @@ def _lacks_its_function(value: Any) -> bool:
 
 
 def _lacking(defined: type) -> str:
-    """What to write so that the class becomes an application."""
+    """How to make the class an application."""
     near = difflib.get_close_matches(FUNCTION, [name for name, v in vars(defined).items() if callable(v)], n=1)
     where, instead = line_of(defined), f" instead of {near[0]}" if near else ""
     subject = f"{defined.__name__} at {where}" if where else defined.__name__

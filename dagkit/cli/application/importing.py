@@ -21,12 +21,13 @@ def importable(folder: Path) -> Iterator[None]:
     """Make the modules in this folder importable; unload them at the end of the block."""
     before = set(sys.modules)
     sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()
+    importlib.invalidate_caches()  # Python may have listed the folder before its files were written
     try:
         yield
     finally:
         with contextlib.suppress(ValueError):
             sys.path.remove(str(folder))
+        # `dagkit diff` opens two applications, whose modules may have equal names.
         for name in [name for name in list(sys.modules) if name not in before]:
             if _lies_in(sys.modules.get(name.partition(".")[0]), folder):
                 del sys.modules[name]
@@ -82,6 +83,7 @@ def authored(subject: str, problem: str, where: Where | None = None, *, only_the
     With `only_theirs`, dagkit's own code runs as well. An exception then counts as the author's only if it passed one
     of the author's lines; any other is a bug in dagkit and is raised as it is.
     """
+    # stdout is for results: what an author's code prints would break a JSON document.
     with contextlib.redirect_stdout(sys.stderr):
         try:
             yield

@@ -1,6 +1,7 @@
 """The folder of the application that a command works on, given as an application or as its folder."""
 
 import functools
+import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,12 +18,12 @@ from dagkit.cli.application.options import Asked, Command, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.compiler.steps import application_path
-from dagkit.engine.run.launch_record import is_kept
 from dagkit.engine.run.restart_mark import unfinished_restart
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ground.urls import absolute
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.stores.memory import MemoryStore
+from dagkit.runs.inventory.applications import folders_in, launched_in, name_of
 
 Decorator = Callable[[Command], Command]
 
@@ -62,6 +63,7 @@ def perhaps_restarting(target: str, path: str | None, configuring: Callable[[str
             instead = f"did you mean {printable(usual)}?"
         raise ApplicationNotFound(missing.problem, instead) from missing
     place = path or application_path(compilation)
+    # A launch resolves a relative path from its working directory, which is often the folder of the application's file.
     beside = Path(target if Path(target).is_dir() else Path(target).parent) / place
     if not holds_a_ledger(place) and holds_a_ledger(str(beside)):
         raise ApplicationNotFound(
@@ -76,27 +78,20 @@ def launched_here(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 
     A shell inserts what it gets as it is, so a folder whose name needs quotes is left to the completion of files.
     """
-    names = sorted(found.name for found in Path(HOME).glob("*") if shlex.quote(found.name) == found.name)
-    matching = [f"{HOME}/{name}" for name in names if f"{HOME}/{name}".startswith(incomplete)]
-    matching += [f"{HOME}/{name}" for name in names if incomplete and name.startswith(incomplete)]
-    folders = [CompletionItem(place) for place in matching if holds_a_ledger(place)]
-    return folders or [CompletionItem(incomplete, type="file")]
+    places = [place for place in folders_in(HOME) if shlex.quote(place) == place]
+    matching = [place for place in places if place.startswith(incomplete)]
+    matching += [place for place in places if incomplete and name_of(place).startswith(incomplete)]
+    return list(map(CompletionItem, matching)) or [CompletionItem(incomplete, type="file")]
 
 
 app_or_path = click.argument("target", metavar="APP|PATH", shell_complete=launched_here)
 """Add APP|PATH, which the command receives as `target`."""
 
 
-def launched_in(folder: str) -> list[str]:
-    """The folders of applications in a folder, without those that were kept for later."""
-    return sorted(
-        str(place) for place in Path(folder).glob("*") if holds_a_ledger(str(place)) and not is_kept(place.name)
-    )
-
-
 def holds_applications(target: str) -> bool:
     """Whether the target is a folder that holds the folders of applications, and is not an application's itself."""
-    return not holds_a_ledger(target) and bool(launched_in(target))
+    is_folder = os.path.isdir(target)  # noqa: PTH112 - unlike Path, accepts names that no file can have
+    return is_folder and not holds_a_ledger(target) and bool(launched_in(target))
 
 
 def only_here(_: click.Context, parameter: click.Parameter, given: str | None) -> str:

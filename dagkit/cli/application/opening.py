@@ -69,9 +69,8 @@ class Opened:
         """Every form that was reached, with every fault among the notes."""
         try:
             return self.compiled(forgiving=True)
-        except (
-            ApplicationFaults
-        ) as faults:  # raised by an author's object that the compiler calls, such as a partitioner
+        except ApplicationFaults as faults:
+            # An author's object that the compiler calls, such as a partitioner, has raised: nothing forgives that.
             reached, raised = self.compiled("resolved"), faults.__cause__
             diagnostics = (*faults.diagnostics, *reached.notes)
             return replace(reached, notes=diagnostics, raised=raised if isinstance(raised, Exception) else None)

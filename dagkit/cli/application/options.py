@@ -27,10 +27,13 @@ class Asked:
 
 def definitions(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Each `key=value`; the value may hold further equals signs, and may be empty."""
+    pairs = []
     for text in given:
-        if not text.partition("=")[0].strip() or "=" not in text:
+        key, equals, value = text.partition("=")
+        if not key.strip() or not equals:
             raise click.BadParameter(f"{text!r} does not have the form key=value")
-    return tuple((text.partition("=")[0].strip(), text.partition("=")[2]) for text in given)
+        pairs.append((key.strip(), value))
+    return tuple(pairs)
 
 
 def _spark_pairs(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

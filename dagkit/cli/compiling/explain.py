@@ -42,18 +42,18 @@ def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
     STEP is `drawn`, `expanded`, `resolved`, `checked`, `fused` or `ordered`. The forms before `checked` are also shown
     for an application with errors, together with the errors.
     """
-    with opened(asked, output) as found:
-        compilation = found.compiled(step) if step else found.as_far_as_it_goes()
+    with opened(asked, output) as app:
+        compilation = app.compiled(step) if step else app.as_far_as_it_goes()
         if step is None:
             _list_steps(compilation, output)
         elif step not in compilation.steps:
-            raise found.blamed(compilation.application, compilation.notes)
+            raise app.blamed(compilation.application, compilation.notes)
         elif output.as_json:
             _print_json(step, compilation.steps[step], output)
         else:
             output.result(heading(compilation.application, f"{step}: {MEANINGS[step]}"))
             output.result(*_page(compilation.steps[step]))
-        found.conclude(compilation, output)
+        app.conclude(compilation, output)
 
 
 def _list_steps(compilation: Compilation, output: Output) -> None:

@@ -8,7 +8,7 @@ import rich_click as click
 
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
-from dagkit.cli.terminal.output import Output, diagnostic_fields, is_terminal, shown_path
+from dagkit.cli.terminal.output import Output, diagnostic_fields, is_terminal, shown_place
 from dagkit.compiler import Compilation
 from dagkit.errors import RunFailure
 from dagkit.graph import Graph
@@ -46,8 +46,8 @@ def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | N
     form = _form(form, file, as_json=output.as_json)
     if form in BINARY and file is None and is_terminal(sys.stdout):
         raise click.UsageError(f"a terminal cannot show {form.upper()}; write it to a file with -o FILE")
-    with opened(asked, output) as found:
-        compilation = found.compiled() if is_physical else found.as_far_as_it_goes()
+    with opened(asked, output) as app:
+        compilation = app.compiled() if is_physical else app.as_far_as_it_goes()
         drawn = render(physical(compilation.plan) if is_physical else logical(_settled(compilation)), form)
         if form == "json":
             drawn = _with_faults(drawn, compilation)
@@ -55,8 +55,8 @@ def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | N
             output.raw(drawn)
         else:
             _write(Path(file), drawn)
-            output.message(f"wrote {form} of {compilation.application} to {shown_path(Path(file))}")
-        found.conclude(compilation, output)
+            output.message(f"wrote {form} of {compilation.application} to {shown_place(file)}")
+        app.conclude(compilation, output)
 
 
 def _settled(compilation: Compilation) -> Graph:

@@ -1,5 +1,6 @@
 """What the next launch of an application does with the state in its folder, as lines and as fields."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -67,8 +68,14 @@ class NextLaunch:
         yield f"its ledger is in {shown_place(self.place)}: {last}"
         if self.last is not None:
             since = "since the last launch"
-            yield f"{counted(len(self.changes), 'change')} {since}:" if self.changes else f"no change {since}"
-            yield from (printable(f"  {change}") for change in self.changes)
+            # Another number of partitions alone changes routes, unifiers and stages: nine lines for one changed value.
+            # Nothing else differs if the machine has another number of cores; then these are the changes.
+            changes = [change for change in self.changes if not change.follows] or self.changes
+            yield f"{counted(len(changes), 'change')} {since}:" if changes else f"no change {since}"
+            yield from (printable(f"  {change}") for change in changes)
+            if following := len(self.changes) - len(changes):
+                more = f"{counted(following, 'part')} of the plan {'differs' if following == 1 else 'differ'}, too"
+                yield f"  so {more}: dagkit diff {shlex.quote(shown_place(self.place))} APP"
             if self.changes and self.window:
                 yield "  input that was processed is not processed again"
         yield from fates(self.state)

@@ -56,8 +56,8 @@ def replay(
         raise click.UsageError("give either --window or --file")
     if into is not None and Path(into).exists():
         raise WrongUsage(f"{into} exists: --into makes a new folder")
-    with opened(asked, output) as found:
-        compilation = found.compiled()
+    with opened(asked, output) as app:
+        compilation = app.compiled()
         place = absolute(path or application_path(compilation))
         ledger = Ledger.open(place)
         refuse_another(ledger, compilation.application)

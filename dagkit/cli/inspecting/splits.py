@@ -1,6 +1,5 @@
 """`dagkit splits`: where and why work was split, and the pending work with its expected time."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import rich_click as click
@@ -8,7 +7,7 @@ import rich_click as click
 from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.program.facts import Split
-from dagkit.engine.record.history import history
+from dagkit.engine.record.history import history, newest_checkpoint
 from dagkit.engine.work.cost import CostEstimate, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import printable
@@ -58,9 +57,7 @@ _PLACES = "start", "at", "end"
 
 
 def _print_pending(path: str, source: str, output: Output) -> None:
-    queue: Sequence[WorkItem] = ()
-    for entry in history(Ledger.open(path)):
-        queue = entry.checkpoint.queue
+    queue = newest_checkpoint(Ledger.open(path)).queue
     usual = usual_of(queue)
     pending = [(item, _pending(item, usual)) for item in queue if source in item.name]
     if output.as_json:

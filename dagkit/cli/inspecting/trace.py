@@ -30,8 +30,8 @@ def trace(*, asked: Asked, output: Output, place: str, path: str | None) -> None
     file, _, line = place.rpartition(":")
     if not file or not line.isdecimal() or not int(line):
         raise click.UsageError(f"{place!r} does not have the form OUTPUT:LINE, with a line from 1 on")
-    with opened(asked, output) as found:
-        compilation = found.compiled()
+    with opened(asked, output) as app:
+        compilation = app.compiled()
         ledger = Ledger.open(absolute(path or application_path(compilation)))
         refuse_another(ledger, compilation.application)
         try:

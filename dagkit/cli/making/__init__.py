@@ -1,1 +1,1 @@
-"""`dagkit new`: an application, for what one has or as an example."""
+"""`dagkit new`: an application for the user's own input, or as an example."""

@@ -38,7 +38,7 @@ def examples() -> dict[str, Path]:
 
 
 def descriptions() -> dict[str, str]:
-    """The first line of what each example says about itself."""
+    """The first line of the docstring of each example."""
     return {name: _description(folder / "app.py") for name, folder in examples().items()}
 
 

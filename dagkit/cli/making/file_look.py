@@ -1,4 +1,4 @@
-"""What the files of a folder hold, by a look at the first of them."""
+"""The format, encoding and types of the files of a folder, by a look at some of them."""
 
 import csv
 import io

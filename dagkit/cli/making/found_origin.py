@@ -1,4 +1,4 @@
-"""What an application may read: files, a topic, a table. A look at the first of it finds out the rest."""
+"""The inputs of a new application: files, a topic, a table. A look at the first records finds their types."""
 
 import importlib
 from collections.abc import Iterator, Sequence

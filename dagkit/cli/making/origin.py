@@ -1,4 +1,4 @@
-"""What a new application reads, as its source code says it."""
+"""The source of a new application's records, and the application's source code."""
 
 import re
 import textwrap
@@ -38,10 +38,10 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class Origin:
-    """What an application reads, and with which operators."""
+    """The input of an application, and the operators that read and write it."""
 
     what: str
-    """What was found, for a person."""
+    """The input in words."""
     splitter: str
     reader: str
     writer: str
@@ -51,7 +51,7 @@ class Origin:
     context: str = ""
     """The call that makes the reader's context, if it has one."""
     types: Sequence[str] = ()
-    """What the application imports from the library besides."""
+    """Further names that the application imports from the library."""
     properties: Mapping[str, str] = field(default_factory=dict)
     classes: Classes = field(default_factory=Classes)
     functions: str = ""
@@ -59,7 +59,7 @@ class Origin:
     """Lines that import from other packages."""
     rejects: bool = True
     notes: Sequence[str] = ()
-    """What a person should know of what was found."""
+    """Remarks for the user."""
 
     def application(self, name: str) -> str:
         """The source code of an application that reads it, and writes what it reads."""

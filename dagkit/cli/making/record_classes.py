@@ -1,4 +1,4 @@
-"""The classes of records, by the values of some of them."""
+"""Source code of classes for records, with types that fit the first records."""
 
 import json
 import keyword
@@ -18,9 +18,9 @@ _FORMS = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
     "datetime": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?"),
 }
-"""How a text looks that stands for a value of another type."""
+"""The form of a text for a value of each type."""
 _MOST_UNFIT = 0.1
-"""The part of the values that may have another form than the type that is taken for them."""
+"""The share of the values that need not fit the type of a column."""
 NULLS = ("NA", "N/A", "null", "NULL", "None", "nan", "NaN", "-")
 """Texts that stand for a missing value in a column whose other values are no text."""
 
@@ -29,14 +29,14 @@ _TYPES: dict[type, str] = {kind: kind.__name__ for kind in (bool, int, float, st
 
 
 class Classes:
-    """Origin code of classes of records. Those of records within others come first."""
+    """Source code of classes for records. Those of records within others come first."""
 
     def __init__(self, *, with_defaults: bool = False) -> None:
         """With defaults, a field that may be missing has the default None."""
         self._texts: dict[str, str] = {}
         self._with_defaults = with_defaults
         self.remarks: list[str] = []
-        """What a person should know of values that do not fit the types."""
+        """Remarks on values that do not fit the types."""
 
     @property
     def text(self) -> str:

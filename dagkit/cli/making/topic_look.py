@@ -1,4 +1,4 @@
-"""What the messages of a topic hold, by a look at the first of them."""
+"""The types of the messages of a topic, by a look at the first of them."""
 
 import importlib
 import json

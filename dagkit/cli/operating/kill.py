@@ -30,6 +30,7 @@ def kill(*, there: Located, output: Output) -> None:
     if driver.pid == os.getpid():
         raise WrongUsage("the application runs in this very process")
     os.kill(driver.pid, signal.SIGKILL)
+    # A launch right after this command is refused while the process exists.
     while presence(seen.snapshot, seen.at) == "here":
         time.sleep(_PAUSE_SECONDS)
     name, after = seen.launch.application, seen_at(place).window

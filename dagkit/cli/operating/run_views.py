@@ -17,7 +17,7 @@ with_partitions = click.option(
 
 
 def seen_at(place: str) -> SeenRun:
-    """The application's last launch; raise ApplicationNotFound if there is nothing to see of it."""
+    """The application's last launch; raise ApplicationNotFound unless one has written a status."""
     ledger = Ledger.open(place)
     seen = seen_in(ledger)
     if seen is None:
@@ -29,7 +29,7 @@ def seen_at(place: str) -> SeenRun:
 
 
 def running_at(place: str) -> SeenRun:
-    """The same; raise NotRunning unless its driver runs."""
+    """The application's last launch; raise NotRunning unless its driver runs."""
     seen = seen_at(place)
     if not seen.runs:
         raise NotRunning.no_process(seen.launch.application, seen.state)

@@ -25,7 +25,7 @@ def stop(*, there: Located, seconds: float, output: Output) -> None:
     place = there.place
     until = time.monotonic() + seconds
     seen = running_at(place)
-    launch_id = seen.launch.id
+    launch_id = seen.launch.id  # another launch may begin as soon as this one has ended
     answered(place, StopRun(launch=launch_id), seconds)
     while (seen := seen_at(place)).runs and seen.launch.id == launch_id:
         if time.monotonic() > until:

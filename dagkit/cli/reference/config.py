@@ -24,31 +24,31 @@ def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> N
     The sources, weakest first: the installation's and the application's property files, the user's own, `--apconf`,
     `--conf`, the environment, and `-D`.
     """
-    with opened(asked, output) as found:
-        if found.missed and not output.verbose:
-            output.message(found.missed)
-        lines = [line for line in lines_of(found.conf, _secrecy(found)) if line.holds or everything]
+    with opened(asked, output) as app:
+        if app.missed and not output.verbose:
+            output.message(app.missed)
+        lines = [line for line in lines_of(app.conf, _secrecy(app)) if line.holds or everything]
         if output.as_json:
-            body = {"application": found.application.application_name, "entries": [line.fields() for line in lines]}
+            body = {"application": app.application.application_name, "entries": [line.fields() for line in lines]}
             output.document("dagkit.config/1", body)
         elif origin or everything:
             rows = [(_key(line), line.text, f"<- {line.where}", line.source) for line in lines]
             output.result(table(("key", "value", "from", "source"), rows))
         elif lines:
             output.result("\n".join(f"{line.key} = {line.text}" for line in lines))
-        if errors_among(found.faults):
-            output.end(found.blamed(found.application.application_name, found.faults))
-        output.notes(found.faults)
+        if errors_among(app.faults):
+            output.end(app.blamed(app.application.application_name, app.faults))
+        output.notes(app.faults)
 
 
-def _secrecy(found: Opened) -> Callable[[str], bool]:
+def _secrecy(app: Opened) -> Callable[[str], bool]:
     """A function that returns whether the property which a key sets has a secret type.
 
     The types come from the operators of the application. If it cannot be drawn completely, properties of operators
     whose types are unknown are treated as secrets.
     """
     try:
-        compilation = found.compiled("resolved", forgiving=True)
+        compilation = app.compiled("resolved", forgiving=True)
         known, is_whole = compilation.secrets, compilation.raised is None
     except ApplicationFaults:  # other commands report what is wrong with the application
         known, is_whole = {}, False

@@ -1,4 +1,4 @@
-"""`dagkit doctor`: check what dagkit needs on this machine and on the workers of a cluster, and say what to do."""
+"""`dagkit doctor`: check what dagkit needs on this machine and on the workers of a cluster."""
 
 import os
 import secrets
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,25 +85,18 @@ def _findings(path: str) -> Iterator[Finding]:
     yield from _versions()
     yield java()
     yield from storage(path)
-    folders = (
-        {"temporary files": tempfile.gettempdir()}
-        if is_url(path)
-        else {
-            "applications": absolute(path),
-            "temporary files": tempfile.gettempdir(),
-        }
-    )
-    for name, folder in folders.items():
-        yield space(name, Path(folder))
+    if not is_url(path):
+        yield space("applications", Path(absolute(path)))
+    yield space("temporary files", Path(tempfile.gettempdir()))
 
 
 def _versions() -> Iterator[Finding]:
     """The lines of `dagkit --version`; the library without compiled C fails."""
     for line in about():
-        compiled = "byte scanning" not in line or "compiled C" in line
+        is_about_scanning = "byte scanning" in line
         yield Finding(
-            "compiled C" if "byte scanning" in line else "versions",
-            compiled,
+            "compiled C" if is_about_scanning else "versions",
+            not is_about_scanning or "compiled C" in line,
             line,
             "install gcc and libc6-dev, then install dagkit again: bytes are scanned slower by numpy",
         )
@@ -167,7 +160,8 @@ def storage(path: str) -> Iterator[Finding]:
             yield Finding("storage", ok=False, found=explained.problem if explained else str(error), help=help_)
         finally:
             if store is not None:
-                _delete(store.delete, key)
+                with suppress(DagkitError):  # the storage failed before, which is reported
+                    store.delete([key])
 
 
 @contextmanager
@@ -212,10 +206,3 @@ def space(name: str, folder: Path) -> Finding:
         f"{in_bytes(free)} free in {there}",
         "free some space, or choose another folder",
     )
-
-
-def _delete(delete: Callable[[list[str]], None], key: str) -> None:
-    try:
-        delete([key])
-    except DagkitError:  # the storage failed before, which is reported
-        return

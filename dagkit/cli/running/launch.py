@@ -8,7 +8,6 @@ from click.exceptions import Exit
 from dagkit.cli.application.options import Asked, WholeNumber, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.runs.machine import Machine
-from dagkit.runs.warm.handing_over import Declined, hand_over
 
 if TYPE_CHECKING:
     from dagkit.engine.record.run_events import Observer
@@ -117,10 +116,12 @@ def launch(
     if allow_control and console_port is None:
         raise click.UsageError("--allow-control needs --console")
     machine = _machine(master, cores, dict(settings), reference=reference)
+    # A warm driver has imported and started everything, so this process imports nothing that only a launch needs.
     if (code := _handed_over(machine, output)) is not None:
         raise Exit(code)
+    # Java starts on one core while Python imports and compiles on another.
     with machine.with_spark_starting() as machine:
-        from dagkit.api.running import Until  # noqa: PLC0415 - imported while Spark starts
+        from dagkit.api.running import Until  # noqa: PLC0415 - see above
         from dagkit.cli.running.launch_options import Wanted  # noqa: PLC0415 - as above
         from dagkit.cli.running.run_application import run  # noqa: PLC0415 - as above
 
@@ -150,6 +151,8 @@ def _handed_over(machine: Machine, output: Output) -> int | None:
     """The exit code of the launch if a warm driver ran it; None if it is to run here."""
     if machine.backend == "reference":
         return None
+    from dagkit.runs.warm.handing_over import Declined, hand_over  # noqa: PLC0415 - only Spark is kept warm
+
     context: Any = click.get_current_context()
     ended = hand_over(machine, context.find_root().info_name or "dagkit")
     if isinstance(ended, Declined):

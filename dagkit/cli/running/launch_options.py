@@ -1,4 +1,4 @@
-"""What the options of `dagkit launch` ask for, and the command line that asks for it again."""
+"""The values of the options of `dagkit launch`, and the command line that launches in the same way."""
 
 import shlex
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _UNTIL = {Until.ONCE: ["--once"], Until.IDLE: ["--until-idle"], Until.DRAINED: [
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the options of `dagkit launch` ask for."""
+    """The values of the options of `dagkit launch` that do not configure the application."""
 
     path: str | None
     until: Until
@@ -63,7 +63,7 @@ def _configuring(asked: Asked, compilation: Compilation) -> Iterator[str]:
 
 
 def _running(machine: Machine, wanted: Wanted) -> Iterator[str]:
-    """The options that say where and how it runs."""
+    """The options for where and how it runs."""
     yield from ("--reference",) if machine.backend == "reference" else ()
     yield from ("--master", machine.shown) if machine.master is not None else ()
     yield from ("--cores", str(machine.cores)) if machine.cores is not None else ()

@@ -30,7 +30,7 @@ from dagkit.engine.record.run_events import (
 )
 from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units, what_was_written
+from dagkit.ground.amounts import counted, in_bytes, in_units, part_done, some_of, what_was_written
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
 from dagkit.observers.run_health import busiest, remarks
@@ -279,19 +279,19 @@ def _done(committed: Committed) -> str:
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
     """How far unfinished work has come: `; under way: Count a 40%`. Work without an end is left out."""
-    found = [
-        f"{name} {printable(work.source):.60} {work.fraction:.0%}"
-        for name, works in underway.items()
-        for work in works
+    works = [
+        f"{name} {printable(work.source):.60} {part_done(work.fraction)}"
+        for name, of_operator in underway.items()
+        for work in of_operator
         if work.fraction is not None
     ]
-    return f"; under way: {', '.join(_first(found))}" if found else ""
+    return f"; under way: {', '.join(some_of(works, MOST_PRINTED))}" if works else ""
 
 
 def _written(outputs: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each operator that writes files, with their place."""
     named = [f"{shown_place(place)} ({name})" for name, places in outputs.items() for place in places]
-    return [f"output: {line}" for line in _first(named, "more folders")]
+    return [f"output: {line}" for line in some_of(named, MOST_PRINTED, more="more folders")]
 
 
 def _unread(reason: str) -> str:
@@ -301,14 +301,8 @@ def _unread(reason: str) -> str:
 
 def _found_nothing(operator: str, searched: Sequence[str]) -> str:
     """A line about an operator that found no file. The patterns that other operators send are not known here."""
-    places = ", ".join(_first(list(map(shown, searched))))
+    places = ", ".join(some_of(searched, MOST_PRINTED, text=shown))
     return f"{operator}: found no file to read{f' in {places}' if places else ''}"
-
-
-def _first(named: Sequence[str], more: str = "more") -> list[str]:
-    """The first of these, and how many more there are."""
-    rest = len(named) - MOST_PRINTED
-    return [*named[:MOST_PRINTED], *([f"and {rest} {more}"] if rest > 0 else [])]
 
 
 def has_live_table(output: Output, backend: str) -> bool:
@@ -332,6 +326,7 @@ def live_table(snapshot: Callable[[], RunSnapshot]) -> Iterator[None]:
         console=Console(stderr=True),
         refresh_per_second=1,
         transient=True,
+        # rich would print on stderr, above the table, what operators print into a file or a pipe
         redirect_stdout=is_terminal(sys.stdout),
     ):
         yield

@@ -147,7 +147,7 @@ def _next(folder: str, example: str | None, *, is_own: bool) -> str:
 
 
 def _list_examples(output: Output) -> None:
-    """Print the names of the examples, with the first line of what each says about itself."""
+    """Print the names of the examples, with the first line of their docstrings."""
     described = descriptions()
     if output.as_json:
         output.document("dagkit.examples/1", {"examples": described})

@@ -11,7 +11,7 @@ from dagkit.cli.application.located import app_or_path, perhaps_restarting
 from dagkit.cli.application.options import Asked, WholeNumber, configured, spoken
 from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_terminal, shown_place
 from dagkit.engine.run.restart_mark import WITHDRAWN
-from dagkit.ground.amounts import counted
+from dagkit.ground.amounts import counted, some_of
 from dagkit.runs.restarting import Restart
 
 _MOST_NAMED = 3
@@ -75,14 +75,13 @@ def _intended(planned: Restart) -> Iterator[str]:
     yield f"  its folder is renamed to {shown_place(planned.place)}.TIME and kept"
     if planned.withdrawn:
         count = counted(len(planned.withdrawn), "file")
-        yield f"  {count} of {again} move there, into {WITHDRAWN}: {_some(planned.withdrawn)}"
+        yield f"  {count} of {again} move there, into {WITHDRAWN}: {_named(planned.withdrawn)}"
     if planned.missing:
         count = counted(len(planned.missing), "file")
-        yield f"  {count} of {again}, gone since, are written again: {_some(planned.missing)}"
+        yield f"  {count} of {again}, gone since, are written again: {_named(planned.missing)}"
     if planned.unset:
         yield "  what was set since, while it ran, is as it was then"
 
 
-def _some(files: Sequence[str]) -> str:
-    more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
-    return ", ".join(shown_place(file) for file in files[:_MOST_NAMED]) + more
+def _named(files: Sequence[str]) -> str:
+    return ", ".join(some_of(files, _MOST_NAMED, text=shown_place))

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 from click import get_current_context
 
@@ -11,17 +10,12 @@ from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_options import Wanted, command_again
 from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
-from dagkit.console.run_folder import RunFolder
-from dagkit.console.serving import Console
 from dagkit.engine.record.run_events import Observer
 from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import application_path, launch_compiled
 from dagkit.observers.lines import Lines
-from dagkit.runs.inventory.listing import places, receivers
+from dagkit.runs.inventory.finders import places, receivers
 from dagkit.runs.machine import Machine
-
-if TYPE_CHECKING:
-    from dagkit.observers.prometheus import Prometheus
 
 
 def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
@@ -29,14 +23,15 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
     lines = Lines(output.fault) if wanted.as_lines else None
     if lines is not None:
         output = get_current_context().find_root().obj = replace(output, report=lines.report)
-    with opened(asked, output) as found:
-        compilation = found.compiled()
+    with opened(asked, output) as app:
+        compilation = app.compiled()
         if lines is not None:
             lines.app = compilation.application
         output.notes(compilation.notes)
         if wanted.fresh and is_url(wanted.path or application_path(compilation)):
             raise WrongUsage("--fresh renames a folder, which object stores cannot do; give another folder with --path")
         has_table = has_live_table(output, machine.backend)
+        # With lines of JSON, progress only counts for the summary: the lines have every event already.
         progress = Progress(
             Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation), has_table=has_table
         )
@@ -46,12 +41,17 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 stack.enter_context(lines.with_logs())
                 observers.append(lines)
             if wanted.metrics is not None:
+                from dagkit.observers.prometheus import Prometheus  # noqa: PLC0415 - few launches have metrics
+
                 address, port = wanted.metrics
-                metrics = _metrics()
+                metrics = Prometheus()
                 port = stack.enter_context(metrics.served(port, address))
                 output.message(f"metrics at http://{address}:{port}/metrics")
                 observers.append(metrics)
             if wanted.console is not None:
+                from dagkit.console.run_folder import RunFolder  # noqa: PLC0415 - few launches have a console
+                from dagkit.console.serving import Console  # noqa: PLC0415 - as above
+
                 place = absolute(wanted.path or application_path(compilation))
                 page = Console(RunFolder(place), allows_control=wanted.allow_control)
                 output.message(f"console: {stack.enter_context(page.served(wanted.console))}")
@@ -78,10 +78,3 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
         output.document("dagkit.launch/1", {**body, **asdict(progress.totals)})
     else:
         output.result(progress.summary(launched))
-
-
-def _metrics() -> "Prometheus":
-    """The observer for metrics; its library is imported only for `--metrics-port`."""
-    from dagkit.observers.prometheus import Prometheus  # noqa: PLC0415 - see above
-
-    return Prometheus()

@@ -122,7 +122,7 @@ def _run_in_background(driver: "Callable[[], WarmDriver]", announced: int) -> No
 
     code = 1
     try:
-        os.setsid()
+        os.setsid()  # an interrupt at the terminal ends what runs there, and the warm driver outlives that
         for inherited in open_files()[STDERR + 1 :]:  # such as a lock that ends with the process that holds it
             os.close(inherited)
         log = open_log()
@@ -136,7 +136,7 @@ def _run_in_background(driver: "Callable[[], WarmDriver]", announced: int) -> No
     except BaseException:  # noqa: BLE001 - the process ends here
         sys.excepthook(*sys.exc_info())
     finally:
-        os._exit(code)
+        os._exit(code)  # what the parent registered to run at its end is the parent's
 
 
 def _show(status: Mapping[str, Any] | None, output: Output) -> None:

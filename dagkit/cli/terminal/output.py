@@ -216,12 +216,6 @@ def is_coloured(stream: IO[str]) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (is_terminal(stream) and os.environ.get("TERM") != "dumb")
 
 
-def shown_path(path: Path) -> str:
-    """The path, relative if it lies below the working directory."""
-    absolute = path.absolute()
-    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
-
-
 _shown_from: ContextVar[Path | None] = ContextVar("shown_from", default=None)
 
 
@@ -237,12 +231,10 @@ def shown_from(folder: Path) -> Iterator[None]:
 
 def shown_place(place: str) -> str:
     """A path or a URL in a message: relative if it lies below the user's folder, control characters escaped."""
-    folder = _shown_from.get()
     if is_url(place):
         return printable(place)
-    if folder is not None and Path(place).absolute().is_relative_to(folder):
-        return printable(str(Path(place).absolute().relative_to(folder)))
-    return printable(shown_path(Path(place)))
+    path, folder = Path(place).absolute(), _shown_from.get() or Path.cwd()
+    return printable(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
 
 
 def shown_value(value: Any) -> str:
@@ -304,7 +296,7 @@ def _write(stream: IO[str], text: str, *, coloured: bool = False, nl: bool = Tru
 
 
 def _print(stream: IO[str], text: str, *, nl: bool = True) -> None:
-    """Write text as it is."""
+    """Write text as it is, with escapes for what the encoding of the stream does not have, as in the locale C."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     shown = text.encode(encoding, "backslashreplace").decode(encoding)
     _put(stream, lambda: click.echo(shown, file=stream, nl=nl, color=is_coloured(stream)))
@@ -330,6 +322,7 @@ def unwritable(refused: OSError) -> RunFailure:
 
 def let_go(stream: IO[str]) -> None:
     """Discard everything written to the stream from now on, also what Python has buffered."""
+    # Python flushes again at its end, and would raise again. A stream in memory, as in tests, has no file.
     with contextlib.suppress(OSError, io.UnsupportedOperation):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -35,7 +35,7 @@ async function problem(response) {
 
 const LEAST_MILLIS = 5000, MOST_MILLIS = 30000, SHARE = 100;
 
-// Answers that are renewed while a run goes on: the next one is due after five seconds, or, up to half a minute, a hundred
+// Answers that are renewed while a run lasts: the next one is due after five seconds, or, up to half a minute, a hundred
 // times as long as the last one took, so that an open page costs the driver about a hundredth of a core.
 export function pauses(least = LEAST_MILLIS) {
   let due = 0;

@@ -1,4 +1,4 @@
-// The applications of a folder: which is healthy, which keeps up, and since when; the ones that need somebody first.
+// The applications of a folder: which is healthy, which keeps up, and since when; those that need attention first.
 
 import { ask } from "./answers.js";
 import { h, table } from "./dom.js";

@@ -2,12 +2,13 @@
 
 import { h, section } from "./dom.js";
 import { counted, moment } from "./format.js";
+import { linkedOnceCommitted } from "./view_windows.js";
 
-export function failures({ status }) {
-  const error = status?.error;
+export function failures(run) {
+  const error = run.status?.error;
   if (!error) return [];
   const [first, ...rest] = error.parts;
-  const where = [error.operator, error.window && (error.window > status.window ? `window ${error.window}` : h("a", { href: `#/windows/${error.window}` }, `window ${error.window}`)), error.code && h("code", {}, error.code)];
+  const where = [error.operator, error.window && linkedOnceCommitted(error.window, run, `window ${error.window}`), error.code && h("code", {}, error.code)];
   const about = [moment(error.at), ...where, error.again ? "the window ran again" : "the run ended"].filter(Boolean);
   return [section("Last error", h("div", { class: "fault" },
     h("p", { class: "strong amiss" }, first?.text ?? ""),

@@ -8,6 +8,8 @@ export const count = (number) => (number === null || number === undefined ? null
 export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 export const rate = (number) => (number === null || number === undefined ? null : `${(number < 1 ? small : short).format(number)}/s`);
 export const percent = (share) => `${Math.round(share * 100)} %`;
+// Unfinished work is never 100 %: a slot has read all of its input before it has processed the last items.
+export const partDone = (share) => percent(Math.min(share, 0.99));
 
 export function bytes(number) {
   if (number === null || number === undefined) return null;

@@ -1,7 +1,7 @@
 // Whether the run is healthy and keeps up, what is wrong, and since when: sentences, the worst first.
 
 import { h, section } from "./dom.js";
-import { amount, amounts, count, counted, duration, lately, percent, time } from "./format.js";
+import { amount, amounts, count, counted, duration, lately, partDone, time } from "./format.js";
 import { isLive } from "./operators.js";
 
 const KINDS = ["amiss", "warn", "fine"];
@@ -15,7 +15,7 @@ export function health({ status, isLost, overview }) {
   return sentences.length ? [section("Health", listed(sentences))] : [];
 }
 
-// The worst that is to say of a run.
+// The worst sentence about a run.
 export const worst = (status) => (status ? listed(judged(status).slice(0, 1)) : null);
 
 function judged(status, lost = null) {
@@ -75,7 +75,7 @@ function keepsUp(status) {
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
   if (total(whole) <= total(sums(read))) {
-    if (status.waits_for?.length) return []; // that is said
+    if (status.waits_for?.length) return []; // `troubles` has these sentences
     return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
   }
   const share = total(done) / total(whole);
@@ -87,9 +87,9 @@ function keepsUp(status) {
   const spread = isWide ? ` (${about(least)} to ${about(most)})` : "";
   const left = (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
   const sentences = [["fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
-    ` ${percent(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
+    ` ${partDone(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
   const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);
-  if (slow) sentences.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${percent(slow[0].fraction)} done`}.`]);
+  if (slow) sentences.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${partDone(slow[0].fraction)} done`}.`]);
   const [window] = status.in_flight, ran = window ? (new Date(status.at) - new Date(window.since)) / 1000 : 0;
   if (ran > SLOW_SECONDS && ran * 1000 > LONG * (window.lasts_millis ?? Infinity)) sentences.push(["warn", `Window ${count(window.window)} has run for ${duration(ran)}.`]);
   return sentences;

@@ -27,7 +27,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
 
   const field = h("input", { type: "search", "aria-label": `Filter ${title}`, placeholder: "Filter", autocomplete: "off", value: asked.like,
     title: "Rows that contain each word. A condition on a column is a word, too: seconds>10, operator=Read" });
-  const told = h("span", { class: "quiet", role: "status" });
+  const note = h("span", { class: "quiet", role: "status" });
   const back = button("‹", () => go({ after: Math.max(0, asked.after - ROWS) }), { "aria-label": "Previous page" });
   const on = button("›", () => go({ after: page.next }), { "aria-label": "Next page" });
   const stop = button("Stop looking", () => {
@@ -35,7 +35,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     if (isStopped) shown(); else void load(true).catch(() => {});
   }, { hidden: true });
   const pages = h("span", { class: "turn" }, back, on);
-  const bar = h("div", { class: "bar" }, field, told, stop, pages);
+  const bar = h("div", { class: "bar" }, field, note, stop, pages);
   const place = h("div", {});
   main.append(h("section", { class: "listing" }, h("div", { class: "heading" }, h(level, {}, title), bar), place));
   field.addEventListener("input", () => {
@@ -75,7 +75,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     const last = asked.after + page.rows.length;
     const range = page.rows.length ? `${count(asked.after + 1)}–${count(last)}${page.total === null || page.total === undefined ? "" : ` of ${count(page.total)}`}` : "";
     const far = isPart ? ` · looked at ${count(page.looked.blocks)} of ${count(page.looked.of)} blocks` : "";
-    told.textContent = `${range}${far}`;
+    note.textContent = `${range}${far}`;
     back.disabled = asked.after === 0;
     on.disabled = page.next === null;
     pages.hidden = back.disabled && on.disabled;
@@ -91,7 +91,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     const isNew = follows === "status" || status?.window !== window;
     if (!follows || asked.after || !isNew || !turn.isDue() || place.contains(document.activeElement?.closest("td"))) return;
     window = status?.window;
-    void load().catch(() => {}); // the head says that there is no answer
+    void load().catch(() => {}); // the header shows that there is no answer
   }
   return { update };
 }

@@ -1,7 +1,7 @@
 // The table of operators, which the overview and the graph show.
 
 import { h } from "./dom.js";
-import { amount, count, duration, percent, rate, skew } from "./format.js";
+import { amount, count, duration, partDone, percent, rate, skew } from "./format.js";
 import { listing } from "./listing.js";
 
 export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
@@ -10,7 +10,7 @@ export const operators = (main, run) => listing(main, "Operators", "operators", 
 
 export const meter = (share, name) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": name }), percent(share));
 
-// Rates while the run goes on, then sums.
+// Rates while the run lasts, then sums.
 const columns = (live) => [
   ["Operator", (each) => h("a", { class: live && each.busiest ? "strong" : null, href: `#/graph/${encodeURIComponent(each.name)}` }, each.name), "", "name"],
   ...(live ? [["Busy", (each) => meter(each.busy, "busy"), "number", "busy"]] : []),
@@ -27,7 +27,7 @@ const columns = (live) => [
 // The element that takes longest now, or, if slots do not report it, one that the last window did not finish.
 function inProgress(each) {
   if (each.source === null) return null;
-  const share = each.fraction === null ? "" : ` ${percent(each.fraction)}`;
+  const share = each.fraction === null ? "" : ` ${partDone(each.fraction)}`;
   return `${shortened(each.source)}${share}${each.working_seconds === null ? "" : ` for ${duration(each.working_seconds)}`}`;
 }
 

@@ -4,6 +4,7 @@ import { ask } from "./answers.js";
 import { h, section, table } from "./dom.js";
 import { amounts, count, duration, moment, percent } from "./format.js";
 import { listing } from "./listing.js";
+import { linked, newest } from "./view_windows.js";
 
 export const compare = { id: "compare", title: "Compare", open };
 
@@ -20,8 +21,6 @@ const OF_LAUNCHES = [
   ["The longest took", "longest_seconds", duration], ["Read", "positions", count], ["Items handled", "items", count],
   ["Rejected", "rejected", count], ["Files done", "files", count], ["Waiting after it", "waiting_positions", count],
 ];
-
-const linked = (number) => h("a", { href: `#/windows/${number}` }, `Window ${count(number)}`);
 
 function figuresOf(first, second, heads, kinds) {
   return table("Figures", [
@@ -43,8 +42,7 @@ function change(first, second, text) {
 async function open(main, run, rest) {
   const [kind, ...pair] = rest.split("/");
   if (kind === "launches" && pair.length === 2) return ofLaunches(main, pair);
-  const newest = run.status?.window ?? run.overview.last?.window ?? 0;
-  const [first, second] = (kind === "windows" ? pair : [newest - 1, newest]).map(Number);
+  const [first, second] = (kind === "windows" ? pair : [newest(run) - 1, newest(run)]).map(Number);
   main.append(chooser(first, second));
   if (first > 0 && second > 0) await ofWindows(main, first, second);
   return listing(main, "Launches", "launches", [
@@ -68,7 +66,7 @@ function chooser(first, second) {
 async function ofWindows(main, first, second) {
   const [one, other] = await Promise.all([first, second].map((number) => ask(`windows/${number}`)));
   const operators = h("div", {});
-  main.append(h("div", { class: "pair" }, section("Figures", figuresOf(one, other, [linked(first), linked(second)], OF_WINDOWS)), operators));
+  main.append(h("div", { class: "pair" }, section("Figures", figuresOf(one, other, [first, second].map((window) => linked({ window }, `Window ${count(window)}`)), OF_WINDOWS)), operators));
   const side = (title, name) => [
     [`${title}, first`, (row) => count(row[`${name}_first`]), "number", `${name}_first`],
     ["second", (row) => count(row[`${name}_second`]), "number", `${name}_second`],

@@ -4,6 +4,7 @@ import { ask } from "./answers.js";
 import { h, section, table } from "./dom.js";
 import { bytes, count, moment } from "./format.js";
 import { listing } from "./listing.js";
+import { linked } from "./view_windows.js";
 
 export const files = { id: "files", title: "Files", open };
 
@@ -42,7 +43,7 @@ function reading(read, index) {
   ];
   return section(`Reading ${index + 1}`, h("p", { class: "path quiet" }, read.source), h("p", {}, facts.filter(Boolean).join(" ")),
     table("Windows", [
-      ["Window", (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window)), "number"],
+      ["Window", linked, "number"],
       ["Reader", (row) => row.operator],
       ["Read", (row) => bytes(row.bytes), "number"],
       ["Items", (row) => count(row.items), "number"],

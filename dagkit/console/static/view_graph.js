@@ -121,7 +121,7 @@ async function open(main, run, wanted) {
   const figures = run.status ? await operators(below, run) : null;
   return {
     update: () => {
-      if (turn.isDue()) void live().catch(() => {}); // the head says that there is no answer
+      if (turn.isDue()) void live().catch(() => {}); // the header shows that there is no answer
       figures?.update(run);
     },
   };

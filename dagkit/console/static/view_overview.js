@@ -29,14 +29,14 @@ function open(main, run) {
     const first = last < 0, isSame = window === last;
     last = window;
     const warned = () => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
-    if (isSame) return void warnings.replaceChildren(...warning(await turn.take(warned)));
+    if (isSame) return void warnings.replaceChildren(...warning(await turn.take(warned), run));
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
     const [series, page, log] = await turn.take(() => Promise.all([ask("series"), recent, warned()]));
     const { backlog, read, rejected, partitions } = overTime(series, run.status);
     charts.replaceChildren(...backlog, ...read, ...rejected, ...partitions);
     windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
-    warnings.replaceChildren(...warning(log));
+    warnings.replaceChildren(...warning(log, run));
   }
   const renew = () => void update().catch((error) => {
     last = -1;
@@ -46,7 +46,7 @@ function open(main, run) {
   return { update: renew };
 }
 
-const warning = ({ rows }) => (rows.length ? [section("Last warnings", rowsOfLog(rows), h("p", {}, h("a", { href: "#/log/warning" }, "All warnings")))] : []);
+const warning = ({ rows }, run) => (rows.length ? [section("Last warnings", rowsOfLog(rows, run), h("p", {}, h("a", { href: "#/log/warning" }, "All warnings")))] : []);
 
 function summed({ overview: known, status }) {
   const last = known.last;

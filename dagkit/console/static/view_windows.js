@@ -13,8 +13,14 @@ export const chains = { id: "ledger", title: "Ledger", open: openChains };
 const SHORT = ["window", "committed", "seconds", "positions", "items", "rejected", "adds_up", "files"];
 export const rowsOfWindows = (rows) => table("Windows", COLUMNS.filter(([, , , name]) => SHORT.includes(name)), rows, "No window was committed yet.");
 
+export const newest = (run) => run.status?.window ?? run.overview.last?.window ?? 0;
+
+export const linked = ({ window }, text = count(window)) => h("a", { href: `#/windows/${window}` }, text);
+
+// Of a window that is not committed, only the number: the ledger does not have it yet, so it has no page.
+export const linkedOnceCommitted = (window, run, text = count(window)) => (window <= newest(run) ? linked({ window }, text) : text);
+
 const left = (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", ") || null;
-const linked = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
 
 const COLUMNS = [
   ["Window", linked, "number", "window"],

@@ -7,10 +7,9 @@ import { failures } from "./failures.js";
 import { count, moment, percent } from "./format.js";
 import { listing } from "./listing.js";
 import { meter } from "./operators.js";
-import { ITEMS_OF_WINDOWS } from "./view_windows.js";
+import { ITEMS_OF_WINDOWS, linked as window } from "./view_windows.js";
 
 const view = (id, title, columns, nothing) => ({ id, title, open: (main) => listing(main, title, id, columns, { nothing }) });
-const window = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
 const shown = (value) => (value === null || value === undefined ? null : typeof value === "number" ? count(value) : String(value));
 const place = (row, name) => (row[`${name}_share`] === null ? count(row[name]) : percent(row[`${name}_share`]));
 

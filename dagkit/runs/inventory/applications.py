@@ -1,11 +1,12 @@
 """The applications that were launched in a folder."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from dagkit.api.application import HOME
 from dagkit.engine.record.history import seen_in
 from dagkit.engine.record.status_file import SeenRun
+from dagkit.engine.run.launch_record import is_kept
 from dagkit.engine.run.restart_mark import MADE_BESIDE, unfinished_restart
 from dagkit.ground.urls import absolute, is_url
 from dagkit.ledger import Ledger
@@ -21,12 +22,33 @@ def applications(folder: str) -> Iterator[tuple[str, SeenRun | None]]:
     """
     if Path(folder, HOME).is_dir():
         folder = str(Path(folder, HOME))
+    for place in folders_in(folder):
+        yield place, last_launch_in(place)
+
+
+def last_launch_in(place: str) -> SeenRun | None:
+    """The last launch of an application, as its driver wrote it."""
+    return seen_in(Ledger.open(absolute(place)))
+
+
+def folders_in(folder: str) -> Iterator[str]:
+    """The folders of the applications in a folder, or the folder itself if it is an application's."""
     place = absolute(folder)
     store = open_store(place)
     for name in [""] if store.exists(LEDGER) else sorted(store.folders("")):
         path = f"{place.rstrip('/')}/{name}" if name else place
         if open_store(path).exists(LEDGER) and not _is_being_made(path):
-            yield path if is_url(path) else f"{folder.rstrip('/')}/{name}".rstrip("/"), seen_in(Ledger.open(path))
+            yield path if is_url(path) else f"{folder.rstrip('/')}/{name}".rstrip("/")
+
+
+def launched_in(folder: str) -> list[str]:
+    """The same, without the earlier runs that `launch --fresh` and `restart` kept."""
+    return [place for place in folders_in(folder) if not is_kept(name_of(place))]
+
+
+def name_of(place: str) -> str:
+    """The name of an application's folder."""
+    return PurePosixPath(place).name
 
 
 def _is_being_made(path: str) -> bool:

@@ -66,7 +66,8 @@ class Consumer:
         if self._failure is not None:
             raise self._failure
         taken: list[Delivery] = []
-        with suppress(IndexError):  # the thread may clear the messages meanwhile: then they come again
+        # The thread may clear the messages meanwhile. They come again.
+        with suppress(IndexError):
             while len(taken) < most:
                 taken.append(self._received.popleft())
         return taken
@@ -75,7 +76,8 @@ class Consumer:
         """Give a delivered message its ID, under which it is acknowledged."""
         with self._delivered_lock:
             self._unnamed[message.id] = message
-            if delivery.received in self._delivered.get("", ()):  # else its connection is lost
+            # If its connection was lost, it is not there, and comes again.
+            if delivery.received in self._delivered.get("", ()):
                 self._delivered[""].remove(delivery.received)
                 self._delivered.setdefault(message.id, []).append(delivery.received)
 
@@ -125,6 +127,7 @@ class Consumer:
                     outage.is_over()
                     self._serve(connection, consumer)
             except Exception as error:  # noqa: BLE001 - `take` raises it on the thread of the loop
+                # Clients count some refusals among the errors that pass, such as an untrusted certificate.
                 if not isinstance(error, lost) or _is_refusal(error):
                     self._failure = self._refused(error)
                     self._arrived.set()
@@ -136,8 +139,9 @@ class Consumer:
         """A connection, which is not open yet."""
         try:
             return self._kombu.Connection(self._url, transport_options=self._options, heartbeat=30)
+        # The text of the error may contain a part of the password: the failure is raised outside, without that context.
         except (KeyError, ValueError):
-            pass  # its text may contain a part of the password
+            pass
         raise QueueRefused(
             f"the URL of the queue {self._queue} is not valid",
             "begin it with a transport of kombu, such as amqp://; in user and password, write / as %2F and # as %23",
@@ -171,8 +175,9 @@ class Consumer:
             self._acknowledge_done(consumer)
         self._acknowledge_done(consumer)
         consumer.cancel()
+        # Most brokers would do so at the end of the connection. A broker in this process does not.
         for received in chain.from_iterable(self._delivered.values()):
-            received.requeue()  # most brokers would do so; a broker in this process does not
+            received.requeue()
 
     def _receive(self, received: Any) -> None:
         delivery = Delivery.of(received)
@@ -184,15 +189,19 @@ class Consumer:
 
     def _acknowledge_done(self, consumer: Any) -> None:
         sent: list[Unnamed] = []
+        # An ID stays in `_done` until its acknowledgements are sent. If the connection is lost meanwhile, the message
+        # comes again, and is acknowledged then.
         while self._done:
             with self._delivered_lock:
                 received, unnamed = self._delivered.pop(self._done[0], ()), self._unnamed.get(self._done[0])
-            for one in received:
-                one.ack()
+            for message in received:
+                message.ack()
             if received and unnamed is not None:
                 sent.append(unnamed)
             self._done.popleft()
-        if sent:  # acknowledgements have no answer, but a broker handles the calls of a channel in order
+        # Acknowledgements have no answer. A broker handles the calls of a channel in order, so one that has an answer
+        # confirms those before it.
+        if sent:
             consumer.queues[0].queue_declare(passive=True)
             for unnamed in sent:
                 del self._unnamed[unnamed.id]
@@ -218,16 +227,16 @@ def _is_refusal(error: Exception) -> bool:
 _open: dict[tuple[str, str], Consumer] = {}
 
 
-def opened(url: str, queue: str, most: int, options: Mapping[str, Any]) -> Consumer:
+def connect(url: str, queue: str, most: int, options: Mapping[str, Any]) -> Consumer:
     """Connect to a queue. A connection that a failed run of this process left is closed: its messages come again."""
     if (url, queue) in _open:
-        closed(_open[url, queue])
+        disconnect(_open[url, queue])
     consumer = Consumer(url, queue, most, options)
     _open[url, queue] = consumer
     return consumer
 
 
-def closed(consumer: Consumer) -> None:
+def disconnect(consumer: Consumer) -> None:
     """Disconnect."""
     for place, known in list(_open.items()):
         if known is consumer:

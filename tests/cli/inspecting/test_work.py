@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.inspecting.work import this_user
+from dagkit.engine.record.status_file import this_process
 from tests.old_files import aged
 from tests.processes import await_end
 
@@ -49,7 +49,7 @@ def test_a_user_without_a_name_is_a_number(monkeypatch):
         status = 1
         try:
             os.setuid(NAMELESS)
-            status = int(this_user() != f"user {NAMELESS}")
+            status = int(this_process().user != str(NAMELESS))
         finally:
             os._exit(status)
     await_end(child)

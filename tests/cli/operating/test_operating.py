@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,6 +190,16 @@ def test_a_driver_of_another_host_is_not_killed_and_shown_as_silent_if_it_fell_s
     dagkit("kill", "app").fails(2, "App runs on etl-1, not on this host, ")
 
 
+@pytest.mark.parametrize("done", [1592, 1600], ids=["nearly all is read", "all is read"])
+def test_a_run_whose_slots_still_work_is_not_done(done):
+    run = RunPicture(SetClock(), first_snapshot(), compile_application(numbers_collected(((3,),), readers=2)).plan)
+    working = Working([replace(AT_WORK, fraction=done / 1600)], {4: {"byte": done}})
+    for event in (*WINDOW, Started(4, 1, None, {"byte": 1600}), working):
+        run(event)
+    lines = picture(SeenRun(run.snapshot(), "here", NOON)).splitlines()
+    assert {"reading: 2.4 kB of 2.4 kB (99%)", "at work: digits b 99% for 0 s"} <= set(lines)
+
+
 def test_the_figures_of_a_run_are_lines_and_a_table():
     plan = compile_application(numbers_collected(((3,),), readers=2)).plan
     run = RunPicture(SetClock(), first_snapshot(), plan)
@@ -253,6 +264,8 @@ def test_the_only_application_need_not_be_named_and_of_several_and_of_none_one_i
     assert len(list(Path(".dagkit").iterdir())) == 2, "the earlier run is kept, and is no application"
     for command in ("status", "logs", "top --count 1", "ledger ls", "ledger show", "ledger verify"):
         assert dagkit(*command.split()).out == dagkit(*command.split(), ".dagkit/Words").out != ""
+    shutil.copytree(".dagkit/Words", ".dagkit/Words.restarting")
+    assert dagkit("status").code == 0, "what a killed restart left behind is no application"
     dagkit("new", "more")
     dagkit("launch", "more", "--once", "--reference")
     answer = dagkit("status")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -10,12 +9,11 @@ from typing import Any, get_args
 import rich_click as click
 
 from dagkit.api.files import READ_BEFORE
-from dagkit.cli.application.answer_wait import waiting
+from dagkit.cli.application.answer_wait import at_launch_allowed, left_or_answered, waiting
 from dagkit.cli.application.located import Located, ledger_of, of_application, of_application_or_only
 from dagkit.cli.application.options import DefaultGroup, WholeNumber
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.parts.asking import answered
-from dagkit.engine.parts.requests import ForgetFile, ask
+from dagkit.engine.parts.requests import ForgetFile
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
 from dagkit.ground.patterns import is_whole, refusal
@@ -35,8 +33,8 @@ _MOST = 1000
 def files() -> None:
     """List the input files of an application, explain one, or let it be read again.
 
-    With APP, its operators say what they would do with each file that exists; with its folder, only what the ledger
-    records is known. The application may be running.
+    With APP, its operators decide what they would do with each file that exists; with its folder, only the records of
+    the ledger are known. The application may be running.
     """
 
 
@@ -170,30 +168,25 @@ def _done(window: WindowRead) -> str:
 @of_application
 @click.argument("file", metavar="FILE")
 @click.option("--operator", metavar="NAME", help="Which operator is to forget it, if several know it.")
-@click.option(
-    "--at-launch", is_flag=True, help="Do not wait for an answer: if no driver runs, the next launch does it."
-)
+@at_launch_allowed
 @waiting
 def forget(*, there: Located, output: Output, file: str, operator: str | None, at_launch: bool, seconds: float) -> None:
     """Let a file be read again by the next scan, whole and on purpose: its records are in the output twice then.
 
     The driver of the running application does it between two windows; without one, use --at-launch.
     """
-    path, ledger = as_text(absolute(file)), Ledger.open(there.place)
-    asks = ForgetFile(operator=operator or _finder_of(there, ledger, path), path=path)
-    body = {"operator": asks.operator, "path": path}
-    if at_launch:
-        request = ask(ledger.store, asks, datetime.now(UTC))
-        done = f"{asks.operator} forgets {shown(path)} between two windows, or when the next launch begins"
-        body["request"] = request.id
-    else:
-        reply = answered(there.place, asks, seconds)
-        done = f"{asks.operator} has forgotten {shown(path)}: its next scan finds it, and its records are read again"
-        body["window"] = str(reply.window)
+    path = as_text(absolute(file))
+    asks = ForgetFile(operator=operator or _finder_of(there, Ledger.open(there.place), path), path=path)
+    reply = left_or_answered(there.place, asks, seconds, at_launch=at_launch)
     if output.as_json:
-        output.document("dagkit.forget/1", body)
+        # "window" is a text in this document, unlike in others
+        fields = {name: str(value) for name, value in reply.items()}
+        output.document("dagkit.forget/1", {"operator": asks.operator, "path": path, **fields})
+    elif at_launch:
+        output.result(f"{asks.operator} forgets {shown(path)} between two windows, or when the next launch begins")
     else:
-        output.result(done)
+        done = f"{asks.operator} has forgotten {shown(path)}"
+        output.result(f"{done}: its next scan finds it, and its records are read again")
 
 
 def _finder_of(there: Located, ledger: Ledger, path: str) -> str:

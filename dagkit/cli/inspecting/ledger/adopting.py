@@ -50,9 +50,9 @@ def adopt(
     """
     there = located(target, path, configuring, output)
     if there.compilation is None:
-        raise click.UsageError(f"{target} is a folder; name the application, whose operator says where it looks")
+        raise click.UsageError(f"{target} is a folder; name the application, whose operator knows where it looks")
     chosen = _operator_of(there.compilation, operator)
-    doubt = Doubt(*(None if said is None else said == "read" for said in (in_flight, changed)))
+    doubt = Doubt(*(None if choice is None else choice == "read" for choice in (in_flight, changed)))
     read = files_read(checkpoint, source, in_flight_is_read=bool(doubt.in_flight))
     ledger = ledger_of(there) if dry_run else Ledger.create(there.place)
     adoption = adopt_files(there.compilation, ledger, chosen, read, doubt, pretend=dry_run)

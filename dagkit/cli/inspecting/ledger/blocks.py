@@ -1,6 +1,6 @@
 """`dagkit ledger ls`, `heads` and `show`: chains and their blocks."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from json import loads
@@ -10,7 +10,7 @@ import rich_click as click
 
 from dagkit.api.operators import DROPPED
 from dagkit.cli.application.options import WholeNumber, spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path_or_only, report_unborn
+from dagkit.cli.inspecting.ledger.reported import end_with, fault_document, path_or_only, report_unborn, reported_faults
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.files.staging import by_file, in_order
 from dagkit.engine.record.checkpoint import Checkpoint
@@ -18,7 +18,7 @@ from dagkit.engine.record.journal import stored_at
 from dagkit.engine.record.row_account import OperatorRows
 from dagkit.engine.record.stored import CheckpointReader
 from dagkit.errors import printable
-from dagkit.ground.amounts import aligned, counted
+from dagkit.ground.amounts import aligned, counted, some_of
 from dagkit.ledger import BlockNotFound, Chain, ExecuteTransform, Fault, Ledger, LedgerError, Record
 from dagkit.ledger.audit.completeness import blocks_of
 from dagkit.ledger.audit.kept_heads import heads_of
@@ -40,14 +40,14 @@ def window_lines(chain: Chain, record: Record) -> list[str]:
 def _lines(chain: Chain, record: Record) -> Iterator[str]:
     event = record.block.event
     if isinstance(event, AddData):
-        yield from _named("found", [str(block) for block in blocks_of(chain, record)])
+        yield from _named("found", list(blocks_of(chain, record)))
     elif isinstance(event, ExecuteTransform) and (content := chain.checkpoint_at(record)) is not None:
         whole = CheckpointReader(partial(stored_at, chain)).whole(loads(content), record.seq)
         checkpoint = Checkpoint.model_validate(whole)
         yield f"window: {checkpoint.window}"
         work, counts = checkpoint.work, checkpoint.rows
         spans = [*work.consumed, *(span for part in work.inputs or () for span in part.consumed)]
-        yield from _named("read", [str(span) for span in spans])
+        yield from _named("read", spans)
         yield from _named("wrote", _pieces(chain, record))
         finished = by_file(checkpoint.output.finished)
         earlier = {file: pieces for file, pieces in finished.items() if len(in_order(pieces)) > 1}
@@ -72,10 +72,9 @@ def _pieces(chain: Chain, record: Record) -> list[str]:
     return [f"{row['operator']} {row['file']}, {row['length']} B" for row in rows if row["length"]]
 
 
-def _named(what: str, things: Sequence[str]) -> Iterator[str]:
+def _named(what: str, things: Sequence[object]) -> Iterator[str]:
     if things:
-        more = [f"and {len(things) - MOST_NAMED} more"] if len(things) > MOST_NAMED else []
-        yield f"{what}: {'; '.join(printable(thing) for thing in [*things[:MOST_NAMED], *more])}"
+        yield f"{what}: {printable('; '.join(some_of(things, MOST_NAMED)))}"
 
 
 @click.command()
@@ -86,7 +85,7 @@ def ls(*, path: str, output: Output) -> None:
 
     Exits with 1 if the end of a chain is missing, damaged or forged, and with 6 if there is no ledger.
     """
-    with ReportedFaults(output):
+    with reported_faults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
         rows: list[dict[str, Any]] = []
@@ -111,7 +110,7 @@ _HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
 @spoken
 def heads(*, path: str, output: Output) -> None:
     """Print the last block of each chain: hash, number and chain. Keep this elsewhere, for `verify --head`."""
-    with ReportedFaults(output):
+    with reported_faults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
         found = heads_of(opened)
@@ -151,7 +150,7 @@ def show(
 
     Exits with 1 if a block is missing or damaged, and with 6 if there is no such block.
     """
-    with ReportedFaults(output):
+    with reported_faults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
         names = opened.names() if chain is None else [chain]
@@ -172,17 +171,15 @@ def _not_found(opened: Ledger, names: Sequence[str]) -> BlockNotFound:
 
 
 def _asked(chain: Chain, block: int | None, offset: int | None, at: datetime | None, last: int) -> Iterable[Record]:
-    one: Callable[[], Record | None] | None = None
     if block is not None:
-        one = lambda: chain.read(block) if block <= chain.head.seq else None  # noqa: E731 - one of three questions
+        record = chain.read(block) if block <= chain.head.seq else None
     elif offset is not None:
-        one = lambda: chain.seek_offset(offset)  # noqa: E731 - as above
+        record = chain.seek_offset(offset)
     elif at is not None:
-        one = lambda: chain.seek_time(at)  # noqa: E731 - as above
-    if one is None:
+        record = chain.seek_time(at)
+    else:
         return list(chain.records(max(0, chain.head.seq - last + 1)))
-    found = one()
-    return [] if found is None else [found]
+    return [] if record is None else [record]
 
 
 def _block(name: str, record: Record) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Faults of a ledger, as every command of `dagkit ledger` reports them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import rich_click as click
@@ -13,21 +15,16 @@ path_or_only = click.argument("path", metavar="[PATH]", required=False, callback
 """Add PATH, by default the folder of the only application that was launched here."""
 
 
-class ReportedFaults:
-    """Ends the command on a `LedgerError`, with its code, its help and its exit code."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, LedgerError):
-            if self._output.as_json:
-                body = {"faults": [fault_document(f) for f in error.faults], "exit_code": error.exit_code}
-                self._output.document("dagkit.ledger.failure/1", body)
-            self._output.end(error)
+@contextmanager
+def reported_faults(output: Output) -> Iterator[None]:
+    """End the command on a `LedgerError`, with its code, its help and its exit code."""
+    try:
+        yield
+    except LedgerError as error:
+        if output.as_json:
+            body = {"faults": [fault_document(f) for f in error.faults], "exit_code": error.exit_code}
+            output.document("dagkit.ledger.failure/1", body)
+        output.end(error)
 
 
 def end_with(output: Output, faults: list[Fault]) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import rich_click as click
 
 from dagkit.cli.application.options import WholeNumber, spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path_or_only, report_unborn
+from dagkit.cli.inspecting.ledger.reported import end_with, fault_document, path_or_only, report_unborn, reported_faults
 from dagkit.cli.terminal.output import Output
 from dagkit.ground.amounts import counted
 from dagkit.ledger import Fault, Ledger, LedgerError, StoreError
@@ -29,7 +29,7 @@ def gc(*, path: str, dry_run: bool, grace_minutes: int, repair: bool, output: Ou
 
     If a chain is broken, skip it, clean the others, and exit with 1.
     """
-    with ReportedFaults(output):
+    with reported_faults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
         moved, faults = _set_aside(opened) if repair and not dry_run else ([], [])

@@ -6,7 +6,7 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, path, report_unborn
+from dagkit.cli.inspecting.ledger.reported import path, report_unborn, reported_faults
 from dagkit.cli.terminal.output import Output
 from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
@@ -21,7 +21,7 @@ from dagkit.ledger.exchange.manifests import import_into
 @spoken
 def export(*, path: str, out: Path, form: Any, output: Output) -> None:
     """Write every chain with its contents to the folder OUT, as Open Data Fabric manifests."""
-    with ReportedFaults(output):
+    with reported_faults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
         exported = export_to(opened, out, form)
@@ -37,7 +37,7 @@ def export(*, path: str, out: Path, form: Any, output: Output) -> None:
 @spoken
 def import_(*, path: str, source: Path, output: Output) -> None:
     """Import the chains that `export` wrote to the folder SOURCE into the ledger in PATH; check every block."""
-    with ReportedFaults(output):
+    with reported_faults(output):
         imported = import_into(Ledger.create(path), source)
     if output.as_json:
         output.document("dagkit.export/1", imported.as_json())

@@ -7,14 +7,14 @@ import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path_or_only, report_unborn
+from dagkit.cli.inspecting.ledger.reported import fault_document, path_or_only, report_unborn, reported_faults
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.program.address import Address
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.kept_heads import KeptHead, heads_in
-from dagkit.ledger.audit.verify import ChainVerdict, Verdict
+from dagkit.ledger.audit.verify import ChainVerdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.audit.work_audit import Proven
 from dagkit.ranges.progress import SHARES
@@ -37,7 +37,7 @@ def verify(
     Exits with 1 at any fault, and names the chain and the block.
     """
     kept = [] if heads is None else _kept(heads)
-    with ReportedFaults(output):
+    with reported_faults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
         verdict = verify_ledger(opened, only=chain, contents=contents, kept=kept)
@@ -53,10 +53,9 @@ def verify(
     else:
         proofs = [*map(_proof_in_words, verdict.proven), *(f"not proven: {printable(w)}" for w in verdict.unproven)]
         output.result("\n".join([*(_sentence(v) for v in verdict.chains), *proofs]))
-    if not output.as_json:
         for fault in verdict.faults:
             output.fault(str(fault))
-    if not _is_good(verdict, complete=complete):
+    if not verdict.is_valid or (complete and not verdict.is_complete):
         raise Exit(1)
 
 
@@ -68,10 +67,6 @@ def _kept(heads: TextIO) -> Sequence[KeptHead]:
     if not kept:
         raise click.BadParameter(f"{heads.name} holds no head", param_hint="'--head'")
     return kept
-
-
-def _is_good(verdict: Verdict, *, complete: bool) -> bool:
-    return verdict.is_valid and (verdict.is_complete or not complete)
 
 
 def _judged(verdict: ChainVerdict) -> dict[str, Any]:
@@ -119,7 +114,7 @@ def _proof_in_words(proven: Proven) -> str:
 
 
 def _elements(shares: int) -> str:
-    """`3 elements`, `2.75 elements`: what a sum of shares comes to; what is not done is not rounded up."""
+    """A sum of shares as `3 elements` or `2.75 elements`, rounded down: work that is not done is not counted."""
     whole, hundredths = divmod(shares * 100 // SHARES, 100)
     if not whole and not hundredths:
         return "less than 0.01 elements"

@@ -1,31 +1,24 @@
 """`dagkit work`: the work of an application that is not done, and requests to give it up or to retry it."""
 
-import getpass
-import os
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.answer_wait import waiting
+from dagkit.cli.application.answer_wait import at_launch_allowed, left_or_answered, waiting
 from dagkit.cli.application.located import Located, ledger_of, of_application, of_application_or_only
 from dagkit.cli.application.options import DefaultGroup
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.parts.asking import answered
-from dagkit.engine.parts.requests import GiveUp, OnWork, Retry, ask
+from dagkit.engine.parts.requests import GiveUp, OnWork, Retry
+from dagkit.engine.record.status_file import this_process
 from dagkit.engine.record.work_history import ListedWork, listed_work
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
 from dagkit.ground.urls import absolute
-from dagkit.ledger import Ledger
 
 _RANGE = re.compile(r"(?P<name>.+)\[(?P<start>[0-9]+), ?(?P<end>inf|[0-9]+)\)", re.DOTALL)
 _SHARES = re.compile(r".+\[[0-9.]+ %, (?:inf|[0-9.]+ %)\)", re.DOTALL)
-_AT_LAUNCH = click.option(
-    "--at-launch", is_flag=True, help="Do not wait for an answer: if no driver runs, the next launch does it."
-)
 of_operator = click.option("--operator", metavar="NAME", help="Only the work of this operator.")
 
 
@@ -57,7 +50,7 @@ def ls(*, there: Located, output: Output, operator: str | None) -> None:
 @click.argument("place", metavar="PLACE")
 @of_operator
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the ledger.")
-@_AT_LAUNCH
+@at_launch_allowed
 @waiting
 def give_up(
     *,
@@ -74,7 +67,7 @@ def give_up(
     The driver of the running application does it between two windows. If every launch stops at this work, use
     --at-launch, then launch.
     """
-    asks = GiveUp(**_asked(place), operator=operator, reason=reason, by=this_user())
+    asks = GiveUp(**_asked(place), operator=operator, reason=reason, by=this_process().user)
     _request(there, output, asks, f"{place} is given up", at_launch=at_launch, seconds=seconds)
 
 
@@ -82,37 +75,24 @@ def give_up(
 @of_application
 @click.argument("place", metavar="[PLACE]", required=False)
 @of_operator
-@_AT_LAUNCH
+@at_launch_allowed
 @waiting
 def retry(
     *, there: Located, output: Output, place: str | None, operator: str | None, at_launch: bool, seconds: float
 ) -> None:
     """Put work that was set aside back into the queue: all of it, or only the work at PLACE."""
-    asks = Retry(**({} if place is None else _asked(place)), operator=operator, by=this_user())
+    asks = Retry(**({} if place is None else _asked(place)), operator=operator, by=this_process().user)
     done = f"{'all work that was set aside' if place is None else place} waits again"
     _request(there, output, asks, done, at_launch=at_launch, seconds=seconds)
 
 
 def _request(there: Located, output: Output, asks: OnWork, done: str, *, at_launch: bool, seconds: float) -> None:
-    body: dict[str, Any] = {"ask": asks.ask, "names": list(asks.names), "start": asks.start, "end": asks.end}
-    if at_launch:
-        request = ask(Ledger.open(there.place).store, asks, datetime.now(UTC))
-        body["request"] = request.id
-        done = f"{done} between two windows, or when the next launch begins"
-    else:
-        body["window"] = answered(there.place, asks, seconds).window
+    reply = left_or_answered(there.place, asks, seconds, at_launch=at_launch)
     if output.as_json:
-        output.document("dagkit.work-request/1", body)
+        body = {"ask": asks.ask, "names": list(asks.names), "start": asks.start, "end": asks.end}
+        output.document("dagkit.work-request/1", body | reply)
     else:
-        output.result(printable(done))
-
-
-def this_user() -> str:
-    """The name of the user, or the number of one without a name, as in some containers."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"user {os.getuid()}"
+        output.result(printable(f"{done} between two windows, or when the next launch begins" if at_launch else done))
 
 
 def _asked(place: str) -> dict[str, Any]:
