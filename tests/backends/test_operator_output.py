@@ -92,6 +92,25 @@ def output(folder, **options):
     return SlotOutput(place, "app", 1, {}, str.upper, **options)
 
 
+class Growing:
+    def process(self) -> bytearray:
+        buffer = bytearray(b"a")
+        view = memoryview(buffer)
+        print(len(view))
+        del view
+        buffer.extend(b"b")
+        return buffer
+
+
+def test_a_buffer_may_grow_after_a_line_was_printed_while_it_was_in_use(tmp_path):
+    author = Growing()
+    printing = output(tmp_path)
+    printing.operators = {id(author): "author"}
+    with captured(printing):
+        assert author.process() == b"ab"
+    assert '"operator": "author"' in (tmp_path / "log").read_text()
+
+
 def test_streams_are_those_of_before_after_a_slot_and_keep_their_text(tmp_path, capsys):
     before = sys.stdout, sys.stderr
     with captured(output(tmp_path)):

@@ -302,10 +302,9 @@ def test_lines_that_are_no_text_are_routed_as_the_texts_that_they_become():
         (Routing.BROADCAST, [[0, 1, 2]] * 4),
     ],
 )
-def test_a_sender_sends_each_item_to_the_slots_of_its_routing(routing, slots):
+def test_a_sender_shares_a_batch_out_by_its_routing(routing, slots):
     """It is the second of three, and has sent five items before."""
     routed, batch = dataclasses.replace(target(slots=3), routing=routing), Batch.of([0, 1, 2, 3])
-    assert [list(routed.slots_of(item, 1, 5 + item)) for item in batch.items()] == slots
     shares = {slot: list(share.items()) for slot, share in routed.shares(batch, 1, 5)}
     assert shares == {slot: owned for slot in range(3) if (owned := [n for n in range(4) if slot in slots[n]])}
 
@@ -323,9 +322,7 @@ def test_a_batch_is_shared_out_as_its_items_are(keys, constant):
     routed = dataclasses.replace(routed, keys=tuple(keys))
     batch = Batch({"x": column, "y": Listed(list(map(str, numbers)))}, Point)
     shares = {slot: list(share.items()) for slot, share in routed.shares(batch, 0, 0)}
-    expected = {
-        slot: [item for item in batch.items() if slot in routed.slots_of(item, 0, 0)] for slot in range(len(keys))
-    }
+    expected = {slot: [item for item in batch.items() if slot in routed.owners(item)] for slot in range(len(keys))}
     assert shares == {slot: owned for slot, owned in expected.items() if owned}
 
 

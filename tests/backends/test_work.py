@@ -211,7 +211,7 @@ def test_without_a_deadline_elements_are_read_to_their_end_in_their_order(reader
 def test_when_the_time_is_over_one_item_is_read_and_all_else_is_left(reader):
     kept, report = read(reader, Block(1, "a", 3, 6), Block(2, "b", 7, 9), lasts_millis=0.0)
     assert (kept, left(report)) == ([3], [("a", 4, 6), ("b", 7, 9)])
-    assert (report.positions, report.left[0].turn, report.left[0].done_positions) == (1, 7, 1)
+    assert (report.positions, report.left[0].done.turn, report.left[0].done.positions) == (1, 7, 1)
     assert [(each.source, each.start, each.stop) for each in report.done[INTO].stretches] == [("a", 3, 4)]
 
 

@@ -24,7 +24,7 @@ from dagkit.engine.program.entrances import code_of
 from dagkit.engine.program.failures import Failure, OperatorFailed
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.handover import Handover
-from dagkit.engine.work.item import WorkItem, parted
+from dagkit.engine.work.item import Deferral, WorkItem, parted
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask, WorkDone
 from dagkit.engine.worker.tracing import Trace, TracedPlace, TracedReading
@@ -108,7 +108,7 @@ class PlainReading:
         # Work without an end comes last: it takes all the time that is left, by turns.
         bounded = sorted((each for each in mine if each.has_end), key=lambda each: (each.number, each.start))
         endless = sorted(
-            (each for each in mine if not each.has_end), key=lambda each: (each.turn, each.number, each.start)
+            (each for each in mine if not each.has_end), key=lambda each: (each.done.turn, each.number, each.start)
         )
         lasts = self.task.lasts_millis
         until = None if lasts is None else time.monotonic() + lasts / 1000
@@ -226,11 +226,11 @@ class PlainReading:
 
     def _work_on(self, each: WorkItem, ends: float | None) -> None:
         element, operator, now, done = self.elements.back(each), self.operator, self.now, self.done
-        name = self.elements.reader
+        name = self.elements.into.operator
         now.element, now.item = element, each
         tracker = self.elements.tracker(each, element)
         with code_of(name):
-            times = operator.watermark(element, each.reached)
+            times = operator.watermark(element, each.times.reached)
         now.order, now.rows, now.ends, now.taken = 0 if each.element_id is None else each.start, 0, ends, None
         now.tracker = tracker
         done.begun += 1
@@ -267,9 +267,9 @@ class PlainReading:
             done.reached[source] = max(filter(None, (done.reached.get(source), reached)))
         self._count(each, stop, began, ended)
         if rest is not None:
-            completed = each.completed + self.elements.done_of(each, element, tracker, rest)
+            completed = each.done.completed + self.elements.done_of(each, element, tracker, rest)
             done.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
-            rest = replace(rest, completed=completed)
+            rest = replace(rest, done=rest.done._replace(completed=completed))
             self._leave(each, rest, deferred, reached, (ended - began) * 1000)
 
     def _send(self, made: Iterator[Any] | None) -> None:
@@ -301,15 +301,13 @@ class PlainReading:
         length, done = rest.start - each.start, self.done
         left = replace(
             rest,
-            due=None,
-            in_vain=deferred is not None and not length,
-            unanswered=deferred is not None and deferred.unanswered,
-            turn=self.task.window_id,
-            reached=reached,
-            idle_since=None if length else each.idle_since,
-            done_positions=length,
-            done_millis=millis,
-            done_apart=0,
+            done=rest.done._replace(positions=length, millis=millis, apart=0, turn=self.task.window_id),
+            deferral=Deferral(
+                in_vain=deferred is not None and not length,
+                idle_since=None if length else each.deferral.idle_since,
+                unanswered=deferred is not None and deferred.unanswered,
+            ),
+            times=rest.times._replace(reached=reached),
         )
         done.left.append(left)
         if deferred is not None:
@@ -320,7 +318,7 @@ class PlainReading:
         try:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
-            name = self.elements.reader
+            name = self.elements.into.operator
             element = f"{self.now.element!r:.80}"
             message = f"{type(self.operator).__name__}.process returned, and of {element} {unclaimed.problem}"
             raise OperatorFailed(Failure(name, self.task.window_id, self.slot, message), unclaimed) from unclaimed

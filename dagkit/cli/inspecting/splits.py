@@ -81,13 +81,13 @@ def _pending(item: WorkItem, usual: float | None) -> dict[str, Any]:
         "start": item.start,
         "end": item.end if item.has_end else None,
         "positions": item.length if item.has_end and not item.is_shares else None,
-        "done_positions": item.done_positions,
-        "done_millis": round(item.done_millis, 3),
+        "done_positions": item.done.positions,
+        "done_millis": round(item.done.millis, 3),
         "expected_millis": None if expected is None else round(expected, 3),
         "start_share": share_of(item.start, is_shares=item.is_shares),
         "end_share": share_of(item.end, is_shares=item.is_shares) if item.has_end else None,
         "share": share_of(item.length, is_shares=item.is_shares) if item.has_end else None,
-        "done_share": share_of(item.done_positions, is_shares=item.is_shares),
+        "done_share": share_of(item.done.positions, is_shares=item.is_shares),
     }
 
 

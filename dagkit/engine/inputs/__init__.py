@@ -1,1 +1,1 @@
-"""Input operators on the driver: what they discover, and how far event time has advanced."""
+"""Input operators on the driver: their discoveries, and the watermarks of the application."""

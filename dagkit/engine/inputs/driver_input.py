@@ -73,17 +73,17 @@ class Background:
 
 
 class _Looks:
-    """What an input operator sends and registers in its looks, and what they measured."""
+    """The items and callbacks of an input operator's looks, and their figures."""
 
     def __init__(self, operator: InputOperator, ports: Sequence[str]) -> None:
         self._operator = operator
         self._ports = ports
         self.emitted: list[Emitted] = []
-        """What it sent in the present look."""
+        """The items of the present look."""
         self.finalizer = BundleFinalizer()
-        """What it registered in the present look."""
+        """The callbacks of the present look."""
         self._finalizers: dict[int, BundleFinalizer] = {}
-        """What it registered in the looks for each window, until the window is committed."""
+        """The callbacks of the looks for each window, until the window is committed."""
         self._figures: dict[int, Figures] = {}
         """The figures of the looks for each window, until the window is committed."""
         for port in ports:
@@ -107,6 +107,7 @@ class _Looks:
             yield
         except BaseException:
             self.emitted = []
+            self.finalizer.taken()  # they would acknowledge items that are not sent
             raise
         for callback in self.finalizer.taken():
             self._finalizers.setdefault(window_id, BundleFinalizer()).register(callback)
@@ -119,7 +120,8 @@ class _Looks:
         self._figures[window_id] = Figures({}, sent, 0, cpu_nanos, millis, millis, metrics)
 
     def take(self) -> tuple[Emitted, ...]:
-        """Return what the look sent: a million blocks are not held until the next look."""
+        """Remove and return the items of the look."""
+        # A million blocks would otherwise stay in memory until the next look.
         emitted, self.emitted = tuple(self.emitted), []
         return emitted
 
@@ -130,7 +132,7 @@ class _Looks:
         return found
 
     def commit(self, window_id: int) -> None:
-        """Call what the operator registered for the windows up to this one."""
+        """Call the callbacks of the windows up to this one."""
         for earlier in sorted(number for number in self._finalizers if number <= window_id):
             self._finalizers.pop(earlier).finalize()
 
@@ -154,7 +156,7 @@ class DriverInput:
         self._life = Life(live(program.operators[name][0], state, program.types.get(name)))
         operator = self.operator
         self._output = partial(masked_output, log, program, operators={id(operator): name}, takes_records=False)
-        """What it prints, by window. The log of the driver takes its log records anyway."""
+        """Makes the output of a window, for what it prints. The log of the driver takes its log records anyway."""
         self.recorded = state
         """Its state in the ledger."""
         self.ended = ended
@@ -213,6 +215,7 @@ class DriverInput:
             again = operator.looks_again_in_millis()
             watermark = operator.current_watermark() if operator.estimates_watermark else None
             self.watermark = self.watermark if watermark is None else aware(watermark)
+        # A look that began work in the background is not in vain: once that work ends, it wakes the loop.
         found_nothing = not looks.emitted and self._background.begun == begun_before
         self.in_vain = found_nothing and not operator.holds_launch
         self.next_look = None
@@ -238,7 +241,7 @@ class DriverInput:
         return reason
 
     def commit(self, window_id: int) -> None:
-        """Notify the operator that a window is committed, and call what it registered until then."""
+        """Notify the operator that a window is committed, and call its callbacks."""
         with self._named(window_id):
             self._life.commit(window_id)
         self._looks.commit(window_id)
@@ -249,7 +252,7 @@ class DriverInput:
             self._life.tear_down()
 
     def abandon(self, window_id: int) -> None:
-        """Tear down the operator after the run has failed; what it raises is only logged."""
+        """Tear down the operator after the run has failed; exceptions are only logged."""
         self._life.abandon(window_id)
 
     @contextmanager
@@ -295,7 +298,7 @@ def delivered(program: Program, discoveries: Sequence[Discovery]) -> list[Sent]:
 def queued(
     program: Program, writing: DiscoveryCodec, elements: Mapping[Address, Elements], discovery: Discovery
 ) -> list[WorkItem]:
-    """Yield the work of a discovery for the queue, once for each reader."""
+    """Return the work of a discovery for the queue, once for each splittable operator that gets it."""
     return [
         item
         for index, emitted in enumerate(discovery.emitted)

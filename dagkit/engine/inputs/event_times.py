@@ -36,7 +36,7 @@ class EventTimes(StoredValue):
     quiet_since: Mapping[str, datetime] = {}
     """Since when a splittable source of watermarks has had no work, if it can become idle."""
     slid: Mapping[str, tuple[datetime | None, ...]] = {}
-    """What operators with sliding windows would have passed on after each of their last windows, oldest first."""
+    """The watermarks that operators with sliding windows would have passed on after their last windows, in order."""
     advanced: bool = False
     """Whether an operator that uses watermarks has not seen the latest one yet."""
 
@@ -64,7 +64,7 @@ class EventTimes(StoredValue):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is known of sources and work when event times are computed."""
+    """The state of sources and work for which event times are computed."""
 
     window_id: int
     now: datetime
@@ -101,8 +101,8 @@ def of_elements(
 
     Idle work does not count. If no other work is pending, return the latest watermark that any element reached.
     """
-    active = [item for item in items if not is_idle(item.idle_since, idle_after, now)]
-    holds = [item.not_before if item.reached is None else item.reached for item in active]
+    active = [item for item in items if not is_idle(item.deferral.idle_since, idle_after, now)]
+    holds = [item.times.hold for item in active]
     if active:
         known = [hold for hold in holds if hold is not None]
         return Watermark(min(known) if len(known) == len(holds) else None)

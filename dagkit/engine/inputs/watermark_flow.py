@@ -62,8 +62,7 @@ class WatermarkFlow:
     def feeders(self) -> Mapping[str, Mapping[str, str]]:
         """The inputs of each operator below a source that bring a watermark, and the operators that feed them."""
         found: dict[str, dict[str, str]] = {}
-        feeders = self.program.feeders
-        for (name, port), feeder in sorted(feeders.items()):
+        for (name, port), feeder in sorted(self.program.feeders.items()):
             if feeder in self.timed:
                 found.setdefault(name, {})[port] = feeder
         return found
@@ -71,6 +70,7 @@ class WatermarkFlow:
     @cached_property
     def holding(self) -> Mapping[str, tuple[str, ...]]:
         """The operators whose watermarks hold back an operator. Those that it feeds itself in a loop do not."""
+        # The watermark of such a feeder follows that of the operator, so both would stay where they are for ever.
         found = {}
         for name, ports in self.feeders.items():
             outside = [feeder for feeder in ports.values() if name not in _above(self.program, feeder)]
@@ -80,8 +80,7 @@ class WatermarkFlow:
     @cached_property
     def sliding(self) -> Mapping[str, Sliding]:
         """The operators whose windows slide."""
-        sliders = self.program.sliders
-        return {name: sliding for (name, _), sliding in sliders.items()}
+        return {name: sliding for (name, _), sliding in self.program.sliders.items()}
 
     @cached_property
     def pending_above(self) -> Mapping[str, frozenset[str]]:
@@ -115,7 +114,7 @@ class WatermarkFlow:
         """When the next part of a source becomes idle; None if no operator acts on watermarks, or nothing can."""
         instants: list[datetime] = []
         for name in self.sources if self.users else ():
-            since = [item.idle_since for item in progress.waiting if item.into.operator == name]
+            since = [item.deferral.idle_since for item in progress.waiting if item.into.operator == name]
             since += [estimate.since for estimate in times.estimates.get(name, ()) if estimate is not None]
             since += [estimate.since for estimate in times.growing.get(name, {}).values()]
             since += [times.quiet_since.get(name)]
@@ -159,9 +158,8 @@ class _Computation:
     def _sent(self, name: str) -> Watermark:
         """The watermark of what an operator sends. It never goes back."""
         if name not in self._found:
-            before = self._before
             now = self._estimated(name) if name in self._flow.sources else self._passed(name)
-            self._found[name] = Watermark(later(before.sent.get(name), now.at), now.is_idle)
+            self._found[name] = Watermark(later(self._before.sent.get(name), now.at), now.is_idle)
         return self._found[name]
 
     # ---- operators that pass on watermarks
@@ -193,8 +191,7 @@ class _Computation:
 
         The next time is after a multiple of `step` windows. It then sends the items of the last `length` windows.
         """
-        before = self._before
-        kept = before.slid.get(name, ())
+        kept = self._before.slid.get(name, ())
         kept = (*kept, later(kept[-1] if kept else None, passed.at))[-sliding.length :]
         self._slid[name] = kept
         until_next = sliding.step - self._progress.window_id % sliding.step
@@ -203,17 +200,15 @@ class _Computation:
 
     def _combined(self, name: str) -> Watermark:
         """The watermark of all inputs together, which never goes back."""
-        before = self._before
         combined = _combined([self._sent(feeder) for feeder in self._flow.holding[name]])
-        return combined._replace(at=later(before.arrived.get(name), combined.at))
+        return combined._replace(at=later(self._before.arrived.get(name), combined.at))
 
     # ---- sources of watermarks
 
     def _estimated(self, name: str) -> Watermark:
         operator = self._flow.operator(name)
         if isinstance(operator, InputOperator):
-            sources = self._progress.sources
-            watermark = Watermark(sources.get(name))
+            watermark = Watermark(self._progress.sources.get(name))
         elif isinstance(operator, SplittableOperator):
             watermark = self._of_elements(name, operator)
         else:
@@ -247,8 +242,7 @@ class _Computation:
 
     def _of_growing(self, name: str, reported: Iterable[Mapping[str, datetime]]) -> Mapping[str, Estimate]:
         """The latest watermark of each source that grows."""
-        before = self._before
-        growing = dict(before.growing.get(name, {}))
+        growing = dict(self._before.growing.get(name, {}))
         for source, at in chain.from_iterable(each.items() for each in reported):
             last = growing.get(source)
             growing[source] = Estimate(at=at if last is None else max(last.at, at), since=self._progress.now)
@@ -257,9 +251,8 @@ class _Computation:
         return growing
 
     def _of_partitions(self, name: str, operator: Operator) -> Watermark:
-        program, before = self._flow.program, self._before
-        count = len(program.operators[name])
-        kept = before.estimates.get(name, ())
+        count = len(self._flow.program.operators[name])
+        kept = self._before.estimates.get(name, ())
         estimates: list[Estimate | None] = list(kept) if len(kept) == count else [None] * count
         for report in self._progress.reports:
             if name in report.estimated:
@@ -275,7 +268,7 @@ class _Computation:
         """Whether work that was found above a source, or by it, is not done. Endless work counts until it is begun."""
         above = self._flow.pending_above[name]
         pending = (item for each in above for item in self._items.get(each, ()))
-        is_waiting = any(item.has_end or not item.turn for item in pending)
+        is_waiting = any(item.has_end or not item.done.turn for item in pending)
         return is_waiting or not {name, *above}.isdisjoint(self._progress.behind)
 
     def _has_ended(self, name: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
+from typing import Any
 
 from dagkit.api.running import Until
 from dagkit.engine.parts.in_flight import UNSCHEDULED, InFlightWindow
@@ -20,12 +21,13 @@ from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.work_records import settle_handovers, unreported, work_by_slot
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import ItemKey, Number, WorkItem
+from dagkit.engine.work.item import Deferral, ItemKey, Number, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule, WindowSizer
 from dagkit.engine.work.split import all_in
 from dagkit.engine.work.waiting import LaneView, Stretch, Waiting
 from dagkit.engine.worker.protocol import Answer, Report, WindowTask
+from dagkit.ranges import Deferred
 from dagkit.scaling.policy import LONGEST_MILLIS
 
 
@@ -43,9 +45,9 @@ class DrainPolicy:
         """Whether this launch resumes a deferred item once it is due, and does not end before."""
         if item.is_for_next_launch:
             return False
-        if item.has_end or item.unanswered or self._until is Until.STOPPED:
+        if item.has_end or item.deferral.unanswered or self._until is Until.STOPPED:
             return True
-        return self._until is Until.IDLE and not item.in_vain
+        return self._until is Until.IDLE and not item.deferral.in_vain
 
     def truncated(self, work: Iterable[WorkItem], elements: Mapping[Address, Elements]) -> list[WorkItem]:
         """Return the work that an application that drains still does, and put the rest aside."""
@@ -74,15 +76,16 @@ def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
     """Return pending work for a new launch: work without an end is due at once, even if it was deferred or idle."""
     return [
         item
-        if (item.has_end and not item.is_for_next_launch) or (item.due is None and item.idle_since is None)
-        else replace(item, due=None, idle_since=None, waits_for="")
+        if (item.has_end and not item.is_for_next_launch)
+        or (item.deferral.due is None and item.deferral.idle_since is None)
+        else replace(item, deferral=item.deferral._replace(due=None, idle_since=None, waits_for=""))
         for item in work
     ]
 
 
 def next_due(deferred: Iterable[WorkItem]) -> datetime | None:
     """When the first deferred item is due; None if there is none."""
-    return min((item.due for item in deferred if item.due is not None), default=None)
+    return min((due for item in deferred if (due := item.deferral.due) is not None), default=None)
 
 
 class PendingWork(RunPart):
@@ -141,9 +144,12 @@ class PendingWork(RunPart):
         polls = not self._in_flight.polls
         queued = len(self.queue) if polls else len(self.queue) - self.queue.polls
         deferred = [
-            item for item in self.queue.deferred if self._later.asks_again(item) and (polls or not item.in_vain)
+            item
+            for item in self.queue.deferred
+            if self._later.asks_again(item) and (polls or not item.deferral.in_vain)
         ]
-        return queued + sum(item.due is not None and item.due <= now for item in deferred), next_due(deferred)
+        due = sum(item.deferral.due is not None and item.deferral.due <= now for item in deferred)
+        return queued + due, next_due(deferred)
 
     def _plenty(self) -> int:
         """How many items are enough for the next windows: work for the longest window, if its duration is known.
@@ -215,7 +221,7 @@ class PendingWork(RunPart):
         """Whether any allocated work had something to do."""
         # compare stretches, so that an item that ended and a new item in its place count as work
         same = sorted(map(_stretch, answer.left)) == sorted(map(_stretch, window.work))
-        return not (same and all(item.in_vain for item in answer.left))
+        return not (same and all(item.deferral.in_vain for item in answer.left))
 
     def drop(self, window: InFlightWindow, answer: Answer) -> None:
         self._over(window, answer, None)
@@ -273,17 +279,16 @@ def _with_due_time(report: Report, now: datetime) -> Report:
     if not delays:
         return report
     left = [
-        item
-        if put_off is None
-        else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now), waits_for=put_off.waits_for)
+        item if put_off is None else replace(item, deferral=_deferral(item.deferral, put_off, now))
         for item in report.left
         for put_off in [delays.get(item.end_key)]
     ]
     return report.leaving(left)
 
 
-def _idle_since(item: WorkItem, now: datetime) -> datetime | None:
-    return (item.idle_since or now) if item.in_vain and not item.unanswered else None
+def _deferral(before: Deferral, put_off: Deferred[Any], now: datetime) -> Deferral:
+    idle_since = (before.idle_since or now) if before.in_vain and not before.unanswered else None
+    return before._replace(due=put_off.due(now), idle_since=idle_since, waits_for=put_off.waits_for)
 
 
 def _stretch(item: WorkItem) -> tuple[str, Number, int, int]:

@@ -42,7 +42,7 @@ class Publishing(RunPart):
         """Report why input that is there is not read yet, if that has changed."""
         waiting = [
             *self._inputs.waits_for,
-            *((item.into.operator, item.waits_for) for item in self._queue.deferred if item.waits_for),
+            *((item.into.operator, reason) for item in self._queue.deferred if (reason := item.deferral.waits_for)),
         ]
         self._publisher.waiting([f"{name}: {reason}" for name, reason in dict.fromkeys(waiting)])
 

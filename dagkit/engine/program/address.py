@@ -33,5 +33,5 @@ SourceKey = tuple[Address, str]
 
 
 def operator_of_state(name: str) -> str:
-    """The operator that kept state belongs to: its key is the operator, or an address followed by what it is of."""
+    """The operator of kept state, whose key is the operator, or an address with a suffix."""
     return name.partition(".")[0]

@@ -32,7 +32,7 @@ class JsonCodec:
         self.payload = payload
         adapter = adapter_of(payload)
         has_none = isinstance(adapter, Typed) and not adapter.has_schema
-        self._adapter = adapter_of(Any) if has_none else adapter  # some may be written, each by what it is
+        self._adapter = adapter_of(Any) if has_none else adapter  # by the type of each item: some can be written
 
     def of(self, item: Any) -> JsonValue:
         """The item as JSON."""

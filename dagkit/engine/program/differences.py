@@ -8,7 +8,7 @@ A change is a JSON object itself, in one of these forms:
     {"<": [[from, to], {"=": [...]}, …]}    a list consists of these stretches of the earlier one, and these elements
 
 Applying a change copies what it changes and shares the rest. Values that are the same object cost no comparison below
-them, so the cost of a difference depends on what was made again, not on what there is.
+them, so the cost of a difference depends on the values that were made again, not on the size of the whole.
 """
 
 import json

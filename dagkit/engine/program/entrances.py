@@ -35,7 +35,7 @@ _operators: dict[int, str] = {}
 
 
 class _Sender(threading.local):
-    """What this thread sends."""
+    """The batch that this thread sends."""
 
     finds = False
     """Whether the sender of the present batch finds the record if it fails."""
@@ -219,7 +219,7 @@ def _same_error(send: Callable[[slice], object], part: slice, first: Exception) 
     try:
         with muted(), found_by_sender():
             send(part)
-    except Exception as error:  # noqa: BLE001 - the first error goes on
+    except Exception as error:  # noqa: BLE001 - the caller raises the first error
         return error if (type(error), str(error)) == (type(first), str(first)) else None
     return None
 

@@ -20,7 +20,7 @@ _WHY_AGAIN = "a batch that fails is sent again in parts, to find the record"
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """The position in its input at which an operator failed; what is not known is empty."""
+    """The position in its input at which an operator failed; unknown parts are empty."""
 
     place: str = ""
     """In words, by which the record is found again."""
@@ -127,8 +127,8 @@ class WorkerDied(WindowLost):
 def record_fatal(chain: Sequence[str], spot: Spot, name: str, window_id: int, reason: str) -> RunFailure:
     """The search found the record that ends its worker, and the application is to stop.
 
-    A process that ends does not say which operator it was in: the first of the `chain` reads the record, and the others
-    are those that it may reach.
+    It is not known which operator ended the process: the first of the `chain` reads the record, and the record may
+    reach the others.
     """
     operator = chain[0]
     found = f"the operator, one of {', '.join(chain)}" if len(chain) > 1 else "the operator"
@@ -180,7 +180,7 @@ def shown_record(record: object) -> str:
 
 
 def shown_rejected(item: Any) -> tuple[str, str]:
-    """A rejected item as text, shortened, with its reason, and where it was read; what it does not name is left out."""
+    """A rejected item as text, shortened, with its reason, and the place where it was read, if the item names these."""
     text, reason = getattr(item, "text", None), getattr(item, "reason", None)
     if not isinstance(text, str) or not isinstance(reason, str):
         return shown_record(item), ""

@@ -152,6 +152,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
     keyed, senders = receiver.keyed_on(port) and not is_work, fused.partitioned[wire.source.node].count
     delayed = wire.routing is Routing.DELAYED
     routing = routing_after_delay(senders, receiver.count, keyed=keyed) if delayed else wire.routing
+    # An element is processed once, so its receivers share the elements instead of getting a copy each.
     routing = Routing.DISTRIBUTED if is_work and routing is Routing.BROADCAST else routing
     slid = slides(fused.graph, fused.graph.by_name[wire.source.node])
     sender = fused.graph.by_name[wire.source.node]
@@ -172,7 +173,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
 
 
 def _payload(graph: Graph, wire: Wire) -> Any:
-    """The type of the items of a wire: what the sender sends, or if that is not known, what the receiver accepts."""
+    """The type of the items of a wire: that of the sender, or if it is unknown, that of the receiver."""
     sent = graph.by_name[wire.source.node].payload(wire.source.declared)
     return sent if is_known(sent) else graph.by_name[wire.sink.node].payload(wire.sink.declared)
 

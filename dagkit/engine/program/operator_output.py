@@ -1,4 +1,4 @@
-"""What operators print and log while a slot runs: it goes where it goes anyway, and to the log of the drivers.
+"""The output of operators, printed or logged, while a slot runs: it also goes to the log of the drivers.
 
 Slots on the driver's machine append lines to that log themselves, so that they are in it although the process ends. The
 lines of others come with the report of the window.
@@ -69,7 +69,7 @@ class SlotOutput:
     reported: list[str] = field(default_factory=list)
     """The lines of a slot on another machine, which the driver appends."""
     is_muted: bool = False
-    """Whether records are sent again only to find the one that fails: what they print was printed before."""
+    """Whether records are sent again only to find the one that fails: their output was printed before."""
     _unended: dict[str, str] = field(default_factory=dict)
     """The beginning of a line, by stream."""
     _file: int | None = None
@@ -100,7 +100,7 @@ class SlotOutput:
         return {"window": self.window_id} | ({} if operator is None else {"operator": operator})
 
     def end(self) -> None:
-        """Append what was begun, and close the log."""
+        """Append the lines that have no line break, and close the log."""
         for stream, rest in self._unended.items():
             self._append("printed", "info", stream, None, rest)
         self._unended.clear()
@@ -112,7 +112,11 @@ class SlotOutput:
     def _operator_at(self, frame: FrameType | None) -> str | None:
         while frame is not None:
             if frame.f_code.co_varnames[:1] == ("self",):
-                name = self.operators.get(id(frame.f_locals.get("self")))
+                values = frame.f_locals
+                name = self.operators.get(id(values.get("self")))
+                if isinstance(values, dict):
+                    # Before Python 3.13, the frame keeps this copy: a buffer of which it holds a view could not grow.
+                    values.clear()
                 if name is not None:
                     return name
             frame = frame.f_back
@@ -188,7 +192,7 @@ def present() -> SlotOutput | None:
 
 @contextmanager
 def captured(output: SlotOutput | None) -> Iterator[None]:
-    """Within the block, append what this thread prints and logs to the log."""
+    """Within the block, append the output of this thread to the log."""
     if output is None:
         yield
         return
@@ -210,7 +214,7 @@ def captured(output: SlotOutput | None) -> Iterator[None]:
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Within the block, drop what this thread prints and logs in a slot: it did so before."""
+    """Within the block, drop the output of this thread in a slot: the thread printed it before."""
     output = present()
     if output is None or output.is_muted:
         yield

@@ -35,7 +35,7 @@ Port = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the windows of one launch share."""
+    """The values that all windows of one launch share."""
 
     application_path: str = ""
     """The application's folder, which contains its ledger."""
@@ -44,7 +44,7 @@ class Launch:
     began: datetime | None = None
     """When the driver began the launch."""
     log: LogPlace | None = None
-    """Where slots append what operators print and log."""
+    """The log to which slots append the output of operators."""
 
 
 SeenWatermarks = tuple[Mapping[str, datetime | None], datetime | None]
@@ -107,20 +107,9 @@ class Target:
         """The name of the input in checkpoints. An input has one wire."""
         return Address.of(*self.into)
 
-    def slots_of(self, item: Any, sender: int, number: int) -> Sequence[int]:
-        """The slots that receive an item, the `number`-th that this sender sends on this wire."""
-        match self.routing:
-            case Routing.STRAIGHT:
-                return (sender,)
-            case Routing.GATHERED:
-                return (0,)
-            case Routing.DISTRIBUTED:
-                return ((sender + number) % self.slots,)
-            case Routing.KEYED:
-                code = self.keying.code(item)
-                return [slot for slot, keys in enumerate(self.keys) if keys.owns(code)]
-            case _:
-                return range(self.slots)
+    def owners(self, item: Any) -> list[int]:
+        """The slots that own the key of an item."""
+        return self._owners(self.keying.code(item))
 
     def shares(self, batch: Batch[Any], sender: int, number: int) -> Iterator[tuple[int, Batch[Any]]]:
         """The share of each slot in a batch whose first item is the `number`-th that this sender sends."""
@@ -145,7 +134,8 @@ class Target:
         import pyarrow as pa  # noqa: PLC0415 - compiling alone does not load Arrow
 
         if self.keying.field is not None and isinstance(batch.column(self.keying.field), Constant):
-            yield from ((slot, batch) for slot in self._owners_of(batch))
+            codes = self.keying.codes(batch.sliced(0, 1))  # all items have the same key
+            yield from ((slot, batch) for code in codes for slot in self._owners(int(code)))
             return
         codes = self.keying.codes(batch)
         for slot, owned in _owned(self.keys, codes):
@@ -154,17 +144,15 @@ class Target:
             elif owned.any():
                 yield slot, batch.where(pa.array(owned))
 
-    def _owners_of(self, batch: Batch[Any]) -> list[int]:
-        """Return the slot that owns all items with the same key."""
-        code = int(self.keying.codes(batch.sliced(0, 1))[0]) if len(batch) else 0
-        return [slot for slot, keys in enumerate(self.keys) if len(batch) and keys.owns(code)]
+    def _owners(self, code: int) -> list[int]:
+        return [slot for slot, keys in enumerate(self.keys) if keys.owns(code)]
 
 
 def _owned(keys: tuple[PartitionKeys, ...], codes: "npt.NDArray[np.int64]") -> "Iterator[tuple[int, npt.NDArray[Any]]]":
     """The mask of the codes that each slot owns."""
     import numpy as np  # noqa: PLC0415 - compiling alone does not load Arrow
 
-    table = _owners(keys)
+    table = _table_of_owners(keys)
     if table is None:
         yield from ((slot, np.isin(codes & own.mask, list(own.keys))) for slot, own in enumerate(keys))
         return
@@ -179,10 +167,11 @@ def _every(batch: Batch[Any], own: slice) -> Sequence[int] | None:
 
 
 LARGEST_TABLE = 1 << 16
+"""The number of keys up to which a table names the owner of each; more are compared with the keys of each slot."""
 
 
 @lru_cache(maxsize=256)
-def _owners(keys: tuple[PartitionKeys, ...]) -> "npt.NDArray[np.int64] | None":
+def _table_of_owners(keys: tuple[PartitionKeys, ...]) -> "npt.NDArray[np.int64] | None":
     """The slot that owns each key of the mask; None if masks differ or are wide, or a key has several owners."""
     import numpy as np  # noqa: PLC0415 - compiling alone does not load Arrow
 

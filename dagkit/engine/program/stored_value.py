@@ -1,4 +1,4 @@
-"""The form of what the engine stores in the ledger and in the application's folder."""
+"""The form of values that the engine stores in the ledger and in the application's folder."""
 
 from collections.abc import Mapping
 from functools import cache

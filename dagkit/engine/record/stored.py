@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from dagkit.engine.program.differences import CHANGED, Change, applied, composed, difference
 from dagkit.engine.work.item import WorkItem
@@ -113,8 +113,6 @@ SHORT = 4096
 
 Document = Mapping[str, Any]
 """A checkpoint, or what a block stores of one. Its members may hold work items and models beside JSON."""
-
-_ITEM: TypeAdapter[Any] = TypeAdapter(WorkItem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,4 +226,7 @@ def plain(value: Any) -> Any:
         return list(value)
     if isinstance(value, Overlay):
         return value.whole()
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else _ITEM.dump_python(value, mode="json")
+    if isinstance(value, WorkItem):
+        return value.as_json()
+    assert isinstance(value, BaseModel), f"a checkpoint holds no {type(value).__name__}"
+    return value.model_dump(mode="json")

@@ -106,10 +106,8 @@ class Search(StoredValue):
     @classmethod
     def of(cls, work: Iterable[WorkItem], *, is_traced: bool = False) -> "Search | None":
         """Return the search in some work; None if there is none."""
-        suspects: dict[Address, tuple[PromisedItem, ...]] = {}
-        for item in work:
-            suspects[item.into] = (*suspects.get(item.into, ()), (item.number, item.start, item.end))
-        return cls(suspects=suspects, is_traced=is_traced) if suspects else None
+        search = cls(suspects={}, is_traced=is_traced).joined(work)
+        return search if search.suspects else None
 
     def joined(self, work: Iterable[WorkItem]) -> "Search":
         """Return the search in this and some other work."""
@@ -119,7 +117,7 @@ class Search(StoredValue):
         return self.model_copy(update={"suspects": suspects})
 
     def suspect_part(self, item: WorkItem) -> WorkItem | None:
-        """Return the part of an item that is suspect, and what lies between two such parts; None if there is none."""
+        """Return the part of an item from its first to its last suspect position; None if it has none."""
         found = [each for each in self._covered.get((item.into, item.number), ()) if _meet(each, item)]
         if not found or item.restriction is not None:
             return item if found else None

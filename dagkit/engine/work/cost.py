@@ -28,7 +28,7 @@ class CostEstimate:
     def millis(self, item: WorkItem) -> float:
         """How long a block will take one slot; 0 for one without an end."""
         start, end = item.start, item.end
-        if item.done_positions:
+        if item.done.positions:
             return self.between(item, start, end)
         amount = end - start if item.size is None and end < OFFSET_INFINITY else item.amount
         return amount * (self.usual or 1.0)
@@ -37,18 +37,19 @@ class CostEstimate:
         """How long a part of a block will take one slot; the part is not made, since a copy costs more than this."""
         if item.end >= OFFSET_INFINITY:
             return 0.0
-        length, done = end - start, item.done_positions
-        near = done - item.done_apart - (start - item.start) if done else 0  # inlines _near: this is called most
+        length, done = end - start, item.done
+        known = done.positions
+        near = known - done.apart - (start - item.start) if known else 0  # inlines _near: this is called most
         if near <= 0:
             return length * self._otherwise(item)
-        rate = item.done_millis / done
+        rate = done.millis / known
         return length * rate if near >= length else near * rate + (length - near) * self._otherwise(item)
 
     def reached(self, item: WorkItem, millis: float) -> int:
         """The position of a block that a slot reaches in the given time."""
         start, end = item.start, item.end
         near = self._near(item, start, end)
-        measured = item.done_millis / item.done_positions if near else 0.0
+        measured = item.done.millis / item.done.positions if near else 0.0
         if millis < near * measured:
             return start + int(millis / measured)
         otherwise = self._otherwise(item)
@@ -56,10 +57,10 @@ class CostEstimate:
 
     def _near(self, item: WorkItem, start: int, end: int) -> int:
         """How many of the first positions of a part are expected to cost the same as those measured before it."""
-        done = item.done_positions
-        if not done:
+        done = item.done
+        if not done.positions:
             return 0
-        known = done - item.done_apart - (start - item.start)
+        known = done.positions - done.apart - (start - item.start)
         return min(end - start, known) if known > 0 else 0
 
     def _otherwise(self, item: WorkItem) -> float:
@@ -70,19 +71,20 @@ class CostEstimate:
 
 def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
     """Return the rest of a block with all measurements of it: similar costs are joined to those of one stretch."""
+    earlier, done = before.done, left.done
     if left.start == before.start:  # no progress: the earlier measurement still holds
-        return left if left is before else left.measured(before.done_positions, before.done_millis, before.done_apart)
-    if not left.done_positions or not before.done_positions or not before.done_millis:
+        return left if left is before else left.measured(earlier.positions, earlier.millis, earlier.apart)
+    if not done.positions or not earlier.positions or not earlier.millis:
         return left
-    measured = left.done_millis / left.done_positions
-    if not 1 / ALIKE <= measured * before.done_positions / before.done_millis <= ALIKE:
+    measured = done.millis / done.positions
+    if not 1 / ALIKE <= measured * earlier.positions / earlier.millis <= ALIKE:
         return left
-    done = before.done_positions + before.done_apart + left.done_positions
-    return left.measured(done, measured * done, left.done_apart)
+    positions = earlier.positions + earlier.apart + done.positions
+    return left.measured(positions, measured * positions, done.apart)
 
 
 def usual_of(waiting: Iterable[WorkItem]) -> float | None:
     """The average time per unit of work over all pending items that were begun; None if none was begun."""
-    begun = [item for item in waiting if item.done_positions]
-    done = sum(item.done_positions * item.density for item in begun)
-    return sum(item.done_millis for item in begun) / done if done else None
+    begun = [item for item in waiting if item.done.positions]
+    done = sum(item.done.positions * item.density for item in begun)
+    return sum(item.done.millis for item in begun) / done if done else None

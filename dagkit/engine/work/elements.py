@@ -15,7 +15,7 @@ from dagkit.engine.program.address import Address, SourceKey
 from dagkit.engine.program.codec import JsonCodec
 from dagkit.engine.program.entrances import code_of, made_by
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import Number, WorkItem, name_of
+from dagkit.engine.work.item import NO_TIMES, ItemTimes, Number, WorkItem, name_of
 from dagkit.engine.work.restrictions import KEPT_SHARES, Restrictions, divided_at, intervals
 from dagkit.engine.work.split import Pieces
 from dagkit.errors import RunFailure, Scene
@@ -74,7 +74,7 @@ class Elements:
 
     @cached_property
     def outlet(self) -> Outlet[Any] | None:
-        """The main outlet of the operator, to which it sends what it makes of elements."""
+        """The main outlet of the operator, for the items that `process` yields."""
         return main_outlet(self.operator)
 
     @cached_property
@@ -102,10 +102,9 @@ class Elements:
     ) -> Iterator[WorkItem]:
         """Yield the work that an element describes, in the parts that the operator splits it into.
 
-        `written` is its JSON, if that is known.
-
-        The ledger names it by the `source`, else by the source in its payload, else by its own JSON. `not_before` is
-        the watermark when it was found; what the operator knows of the element itself precedes it.
+        `written` is its JSON, if that is known. The ledger names it by the `source`, else by the source in its payload,
+        else by its own JSON. `not_before` is the watermark when it was found, for elements whose operator does not know
+        their earliest event time.
         """
         if self._knows_earliest:
             with self.code():
@@ -117,8 +116,9 @@ class Elements:
         if source is None:
             source = element.source if is_placed(element) else name_of(written)
         element_id = element.number if is_sourced(element) else None
+        times = NO_TIMES if not_before is None else ItemTimes(None, not_before)
         for start, end, part in self._parts(element, whole):
-            restriction = None if isinstance(part, OffsetRange) else self.restrictions.written(element, part, "split")
+            restriction = self.restrictions.written(element, part, "split")
             is_sized = self._is_sized or restriction is not None
             yield WorkItem(
                 into=self.into,
@@ -130,13 +130,8 @@ class Elements:
                 element_id=element_id,
                 size=self.restrictions.size(element, part) if is_sized else None,
                 restriction=restriction,
-                not_before=not_before,
+                times=times,
             )
-
-    @property
-    def reader(self) -> str:
-        """The name of the operator that processes them."""
-        return self.into.operator
 
     def back(self, item: WorkItem) -> Any:
         """Decode the element. If it is a stretch of a source, return its pending part."""
@@ -147,7 +142,7 @@ class Elements:
         return element.part(item.start, item.end) if is_sourced(element) else element
 
     def restriction(self, item: WorkItem) -> Any:
-        """Return what an item is restricted to."""
+        """Return the restriction of an item."""
         if item.restriction is None and self._takes_offsets:
             return OffsetRange(item.start, item.end)
         return self.restrictions.of(item)
@@ -268,6 +263,7 @@ class Elements:
         return self._checked(element, whole, "initial_restriction")
 
     def _divided(self, element: Any, whole: Any) -> Iterator[Any]:
+        # A generator calls `split` at the first step, which `made_by` enters: `split` may be a plain function.
         yield from self.operator.split(element, whole)
 
     def _parts(self, element: Any, whole: Any) -> Iterator[tuple[int, int, Any]]:
@@ -286,7 +282,9 @@ class Elements:
             raise _parts_mismatched(self.into, whole, "there is no part")
         if isinstance(whole, ByteKeyRange):
             _refuse_unless_touching(self.into, whole, made)
-        bounded = [self.restrictions.is_bounded(element, part) for part in made]
+        trackers = [self._tracker(element, part) for part in made]
+        with self.code():
+            bounded = [tracker.is_bounded() for tracker in trackers]
         if not all(bounded[:-1]):
             raise _parts_mismatched(
                 self.into, whole, f"{made[bounded.index(False)]!r:.80} has no end and is not the last"

@@ -52,8 +52,8 @@ class CountedLane(Lane):
     def append(self, item: WorkItem) -> None:
         super().append(item)
         self._count.add((item,))
-        self.polls += item.in_vain
-        if item.done_positions:
+        self.polls += item.deferral.in_vain
+        if item.done.positions:
             self._begun.append(item)
         else:
             self._work += item.amount
@@ -61,8 +61,8 @@ class CountedLane(Lane):
     def popleft(self) -> WorkItem:
         item = super().popleft()
         self._count.remove_first(item)
-        self.polls -= item.in_vain
-        if item.done_positions:
+        self.polls -= item.deferral.in_vain
+        if item.done.positions:
             self._begun.popleft()
         else:
             self._work = self._work - item.amount if len(self) else 0.0  # an empty lane clears rounding errors
@@ -82,6 +82,7 @@ class CountedLane(Lane):
 
     def reviewed(self, review: Review) -> "CountedLane":
         """This lane, or another one if `review` changes an item that it did not see before, or one without an end."""
+        # A review may shorten work without an end each time that windows return it, and other work once.
         start = self.start if self._count.endless else max(self._reviewed, self.start)
         before = self.view().since(start) if start < self.stop else []
         after, self._reviewed = review(before), self.stop
@@ -152,7 +153,7 @@ class InputQueue:
 
     @property
     def polls(self) -> int:
-        return sum(item.in_vain for item in self.front) + sum(lane.polls for lane in self.lanes)
+        return sum(item.deferral.in_vain for item in self.front) + sum(lane.polls for lane in self.lanes)
 
     @property
     def positions(self) -> int:
@@ -185,7 +186,7 @@ class WorkQueue:
     def add(self, blocks: Iterable[WorkItem]) -> None:
         """Append blocks that were found."""
         for item in blocks:
-            if item.due is None:
+            if item.deferral.due is None:
                 self._line(item.into).new.append(item)
             else:
                 self.deferred.append(item)
@@ -196,8 +197,8 @@ class WorkQueue:
         Pieces that were cut for the window and still touch become one block again.
         """
         returned = list(blocks)
-        self.deferred += [item for item in returned if item.due is not None]
-        returned = [item for item in returned if item.due is None]
+        self.deferred += [item for item in returned if item.deferral.due is not None]
+        returned = [item for item in returned if item.deferral.due is None]
         for into in {item.into for item in returned}:
             mine = sorted((item for item in returned if item.into == into), key=attrgetter("order"))
             line, ending = self._line(into), [item for item in mine if item.has_end]
@@ -229,9 +230,12 @@ class WorkQueue:
 
     def wake(self, now: datetime, asks_again: Callable[[WorkItem], bool]) -> None:
         """Put deferred items that are due back into their queues, if this launch asks them again."""
-        awake = [item for item in self.deferred if item.due is not None and item.due <= now and asks_again(item)]
-        self.deferred = [item for item in self.deferred if all(item is not other for other in awake)]
-        self.put_back(replace(item, due=None) for item in awake)
+        awake, asleep = list[WorkItem](), list[WorkItem]()
+        for item in self.deferred:
+            due = item.deferral.due
+            (awake if due is not None and due <= now and asks_again(item) else asleep).append(item)
+        self.deferred = asleep
+        self.put_back(replace(item, deferral=item.deferral._replace(due=None)) for item in awake)
 
     def replace(self, blocks: Iterable[WorkItem]) -> None:
         """Make these blocks the whole content of the queue."""
@@ -310,7 +314,7 @@ class WorkQueue:
         return allocation
 
     def divide(self, divided: Iterable[tuple[WorkItem, WorkItem]]) -> None:
-        """What waits as one waits as two, as an operator divided it for a window that was promised."""
+        """Replace each item that an operator divided for a promised window by its two pieces."""
         for pieces in divided:
             self.deferred = _in_pieces(self.deferred, pieces)
             line = self._line(pieces[0].into)
@@ -319,7 +323,7 @@ class WorkQueue:
     def take_these(
         self, promised: Mapping[Address, Sequence[Sequence[PromisedItem]]], slots: Mapping[Address, int]
     ) -> Allocation:
-        """Take exactly the stretches that a window was promised (number, start, end), for the present slots."""
+        """Take exactly the stretches that a window was promised, for the present slots."""
         taken: dict[Address, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
         for item in deferred:  # a promised stretch may have been deferred since
@@ -330,13 +334,14 @@ class WorkQueue:
             ]
             taken[into] = [[] for _ in range(slots[into])]
             for slot, item in self._stretches(into, stretches):
+                # The launch that made the promise may have had more slots.
                 taken[into][slot % slots[into]].append(item)
         if deferred:
-            self.replace(self.all())
+            self.replace(self.all())  # defers those again that were not promised
         return taken
 
     def _stretches(self, into: Address, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, WorkItem]]:
-        """Take the wanted stretches out of the queue; what lies before and after each stays in its place."""
+        """Take the wanted stretches out of the queue; the work before and after each stays in its place."""
         line, numbers = self._line(into), {number for _, number, _, _ in wanted}
         parts: dict[Number, list[list[WorkItem]]] = {}
         """The pending parts of each wanted element; they shrink as stretches are taken out one by one."""
@@ -396,7 +401,7 @@ def _without(
 
 
 def _in_pieces(work: Iterable[WorkItem], pieces: tuple[WorkItem, WorkItem]) -> list[WorkItem]:
-    """Work with these pieces in the place of what they were; other work as it is."""
+    """Return the work with these pieces in the place of the item that they were."""
     first, rest = pieces
     return [
         part
@@ -406,7 +411,7 @@ def _in_pieces(work: Iterable[WorkItem], pieces: tuple[WorkItem, WorkItem]) -> l
 
 
 def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkItem | None:
-    """Take one stretch out of one or several parts; what lies before and after it stays in its place."""
+    """Take one stretch out of one or several parts; the work before and after it stays in its place."""
     pieces = [(item, parts) for parts in found for item in parts]
     whole = [(item, parts) for item, parts in pieces if item.start <= start and end <= item.end][:1]
     over = whole or sorted(

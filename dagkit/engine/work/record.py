@@ -30,7 +30,7 @@ class Extent(NamedTuple):
 
 @dataclass(slots=True)
 class FileWork:
-    """What a slot found and read of a file for which a receipt is wanted."""
+    """The work of a slot on a file for which a receipt is wanted."""
 
     found: WorkItem | None = None
     """An item of it that came from another operator; its last one, if that came."""
@@ -42,7 +42,7 @@ class FileWork:
     dropped: int = 0
     """How many of its records were not sent, because they are invalid or because the reader is to drop them."""
     instead: Mapping[str, Any] | None = None
-    """What its receipt states instead of what it was found with, as in `CorrectsReceipts`."""
+    """Facts that its receipt states instead of those with which it was found, as in `CorrectsReceipts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,8 @@ class Recorder:
         self._reads = reads
 
     def find(self, item: WorkItem) -> None:
-        """Record work that came from another operator. An empty part begins where the next one does."""
+        """Record work that came from another operator."""
+        # An empty part begins where the next part does, and would stand for it.
         if item.start < item.end:
             self._new[item.number, item.start] = item
         source = item.receipt_source if self._reads else None
@@ -95,7 +96,7 @@ class Recorder:
             self._files[source].found = item
 
     def hand_over(self, item: WorkItem) -> None:
-        """Record that another slot does an item or a part of it. Called by another thread than that of the work."""
+        """Record that another slot does an item or a part of it. The thread of the link calls this, too."""
         found = self._new.pop((item.number, item.start), None)
         if found is not None:
             self._handed.append(found)
@@ -108,7 +109,7 @@ class Recorder:
         operator: Operator | None = None,
         skipped: Sequence[OffsetRange] = (),
     ) -> None:
-        """Record that an operator did an item up to a position, what it skipped, and how many items it sent for it."""
+        """Record that an operator did an item up to `stop`, without `skipped`, and sent `rows` items for it."""
         source = item.receipt_source if self._reads else None
         if source is not None:
             file = self._files[source]
@@ -116,6 +117,7 @@ class Recorder:
             if _counts_unsent(operator):
                 rejected, dropped = operator.unsent_records()
                 file.rejected, file.dropped = file.rejected + rejected, file.dropped + dropped
+            # Pieces of output files that belong to no block (None) may hold records of this file, too.
             file.element_ids |= {None, item.element_id}
             file.instead = instead_of(file.instead, operator.read_instead()) if _corrects(operator) else file.instead
         if item.source is None or stop == item.start:

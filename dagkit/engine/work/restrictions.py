@@ -1,4 +1,4 @@
-"""Restrictions of one splittable operator: what an author may give, how the ledger keeps it, and its shares.
+"""Restrictions of one splittable operator: those that an author may return, their JSON in the ledger, their shares.
 
 The queue, the deadlines and the proof know integers. A range of offsets is such integers itself. Of any other
 restriction, an element has SHARES shares: each part of the work holds an interval of them, with the restriction that
@@ -21,7 +21,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.entrances import code_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import RunFailure, Scene
-from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault, RestrictionTracker
+from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault
 from dagkit.ranges.progress import SHARES
 from dagkit.schema import spelled
 
@@ -44,7 +44,10 @@ class Restrictions:
         self._declared = type(operator).restriction_type
 
     def checked(self, element: Any, given: Any, method: str) -> Any:
-        """What an author's method gave, as trackers take it; a pair of integers is a range of offsets."""
+        """Return what a method of the author returned, as trackers take it: a pair of integers is a range of offsets.
+
+        Raise `restriction-invalid` if it is no restriction of the declared type.
+        """
         if self._declared is OffsetRange and isinstance(given, tuple):
             return self._of_pair(element, given, method)
         if self._declared is OffsetRange and isinstance(given, OffsetRange | ByteKeyRange):
@@ -57,7 +60,7 @@ class Restrictions:
         return given
 
     def written(self, element: Any, restriction: Any, method: str) -> JsonValue:
-        """The restriction as JSON; None of a range of offsets, which is the interval itself."""
+        """The restriction as JSON; None for a range of offsets, which is the interval of the item itself."""
         if isinstance(restriction, OffsetRange):
             return None
         if self._declared is OffsetRange and isinstance(restriction, ByteKeyRange):
@@ -65,12 +68,12 @@ class Restrictions:
         return self._written(element, restriction, method)
 
     def no_tracker(self, element: Any, given: Any) -> RunFailure:
-        """The failure of an operator whose `tracker` returned something else."""
+        """The failure of an operator whose `tracker` returned no tracker."""
         problem = f"{given!r:.80}, which is no RestrictionTracker"
         return self._invalid(element, "tracker", problem, "return a RestrictionTracker from `tracker`")
 
     def of(self, item: WorkItem) -> Any:
-        """What a part of the work is restricted to."""
+        """The restriction of an item."""
         if item.restriction is None:
             if self._declared is not OffsetRange and item.element_id is None:
                 raise self._unreadable(item, f"it is a range of offsets, and no {spelled(self._declared)}")
@@ -82,18 +85,10 @@ class Restrictions:
             raise self._unreadable(item, str(error)) from error
 
     def size(self, element: Any, restriction: Any) -> float:
-        """How much work it is, as its operator counts; of work without an end, 0."""
+        """The amount of work, in the unit of the operator; 0 for work without an end."""
         with code_of(self.into.operator):
             size = self._operator.size(element, restriction)
         return size if math.isfinite(size) else 0.0
-
-    def is_bounded(self, element: Any, restriction: Any) -> bool:
-        with code_of(self.into.operator):
-            tracker = self._operator.tracker(element, restriction)
-        if not isinstance(tracker, RestrictionTracker):
-            raise self.no_tracker(element, tracker)
-        with code_of(self.into.operator):
-            return tracker.is_bounded()
 
     def _of_pair(self, element: Any, given: tuple[Any, ...], method: str) -> OffsetRange:
         are_offsets = len(given) == 2 and all(isinstance(each, int) and not isinstance(each, bool) for each in given)

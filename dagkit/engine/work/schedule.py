@@ -66,7 +66,7 @@ class WindowSizer:
     """STREAMING_WINDOW_SIZE_MILLIS: the length of a window with little work."""
     positions: float = 0.0
     millis: float = 0.0
-    """What all slots read recently, and their busy time in total."""
+    """The positions that all slots read recently, and their busy time in total."""
     overhead_millis: float = 100.0
     """The overhead of a window."""
     error: float = LEAST_ERROR
@@ -165,7 +165,9 @@ class WindowSchedule:
     def polls(self) -> bool:
         """Whether all its work has no end, or had nothing to do last time: such a window may find nothing."""
         allocated = all_in(self.allocation)
-        return bool(allocated) and not self.made and all(item.in_vain or not item.has_end for item in allocated)
+        return (
+            bool(allocated) and not self.made and all(item.deferral.in_vain or not item.has_end for item in allocated)
+        )
 
     @property
     def is_worth_sharing(self) -> bool:
@@ -208,7 +210,10 @@ class Scheduler:
         overlaps: bool,
         is_delivered: bool = False,
     ) -> WindowSchedule:
-        """Take the work of the next window from the queue. The driver may deliver what it makes after the commit."""
+        """Take the work of the next window from the queue.
+
+        `is_delivered`: the driver delivers the results to an external system after the commit.
+        """
         forecast, by_input = CostEstimate(self.pace.usual), self._by_input(slots)
         length = self.pace.next(max(by_input.values(), default=0.0), is_delivered=is_delivered and overlaps)
         work = {into: min(millis, length.work_millis) for into, millis in by_input.items()}

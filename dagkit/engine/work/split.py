@@ -38,7 +38,7 @@ ENOUGH_PIECES = 1 << 16
 ItemEnd = tuple[str, str | None, Number, int]
 """A position of an element, such as the place of a cut."""
 Pieces = tuple[WorkItem, WorkItem]
-"""An item that was cut: what lies before the cut, and the rest."""
+"""An item that was cut: the part before the cut, and the rest."""
 CutNear = Callable[[WorkItem, int], int | Pieces | None]
 """Returns where an item may be cut near a position, or the items that its operator divided it into; None: nowhere."""
 SlotWork = list[list[WorkItem]]
@@ -77,6 +77,7 @@ class SlotResult:
 class SplitBackoff:
     """The sources that are left whole for now, because attempts to cut them failed."""
 
+    # An attempt calls the operator, which would refuse each block of the source, in each window.
     _refused: dict[tuple[str, str | Number], tuple[int, int]] = field(default_factory=dict)
     """The number of refusals in a row, and the last window without another attempt, by source."""
 
@@ -190,6 +191,7 @@ def _allocated_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutt
         return whole[0]
     made = len(cutter.made)
     cut, most_cut = wrapped(timed, slots, max(share, cutter.least), cutter)
+    # Whole blocks take at least as long as the longest of them: this saves their allocation where that decides.
     if most_cut < longest:
         return cut
     slot_work, most = whole or whole_blocks(timed, slots)
@@ -278,7 +280,7 @@ def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> li
     """The splits of work in progress: because the window was over, or because the operator deferred the rest."""
     allocated = {item.end_key: item for item in all_in(allocation)}
     return [
-        split_of(before, left.start, OVER if left.due is None else PUT_OFF, one.slot)
+        split_of(before, left.start, OVER if left.deferral.due is None else PUT_OFF, one.slot)
         for one in worked
         for left in one.left
         if (before := allocated.get(left.end_key)) is not None and left.start > before.start
@@ -337,7 +339,7 @@ class BacklogCount:
         """Count due items by input."""
         due: dict[Address, list[WorkItem]] = {}
         for item in items:
-            if item.due is None or item.due <= now:
+            if item.deferral.due is None or item.deferral.due <= now:
                 due.setdefault(item.into, []).append(item)
         return {into: cls.of(found) for into, found in due.items()}
 
@@ -368,7 +370,8 @@ class BacklogCount:
 
 
 def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
-    """The backlog of all partitions together. If the first long item can be cut, all are assumed to be."""
+    """The backlog of all partitions together."""
+    # One item stands for all: to ask the operator of each would cost each window more, the more work waits.
     long = next((count.first_long for count in counts if count.first_long is not None), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
     blocks = sum(count.blocks for count in counts)

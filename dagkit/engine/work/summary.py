@@ -27,8 +27,7 @@ class ProgramSummary:
     @cached_property
     def addresses(self) -> Mapping[Address, Target]:
         """The target of every wire, by its name in a checkpoint."""
-        program = self._program
-        return {target.address: target for target in program.targets.values()}
+        return {target.address: target for target in self._program.targets.values()}
 
     @cached_property
     def slots(self) -> Mapping[Address, int]:
@@ -60,8 +59,7 @@ class ProgramSummary:
     @cached_property
     def writes(self) -> bool:
         """Whether any operator stages files, or entries for an external system."""
-        program = self._program
-        classes = (type(operators[0]) for operators in program.operators.values())
+        classes = (type(operators[0]) for operators in self._program.operators.values())
         return any(output_files(one) or external_outputs(one) for one in classes)
 
     @cached_property

@@ -63,7 +63,7 @@ class WorkSum(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Pack:
-    """Items in a row, as bytes, and what is asked of them most."""
+    """Items in a row, as bytes, and the answers to frequent questions about them."""
 
     length: int
     data: bytes
@@ -94,10 +94,10 @@ def _decisive(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
     """The items that decide the watermark of all: the earliest of those that are alike, and all that are idle."""
     earliest: dict[bool, WorkItem] = {}
     for item in items:
-        if item.idle_since is not None:
+        if item.deferral.idle_since is not None:
             yield item
             continue
-        alike = item.has_end or not item.turn
+        alike = item.has_end or not item.done.turn
         before = earliest.get(alike)
         if before is None or _is_earlier(item, before):
             earliest[alike] = item
@@ -106,7 +106,7 @@ def _decisive(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
 
 def _is_earlier(one: WorkItem, other: WorkItem) -> bool:
     """Whether an item holds a watermark back more than another; one of unknown time does most."""
-    mine, others = (item.not_before if item.reached is None else item.reached for item in (one, other))
+    mine, others = one.times.hold, other.times.hold
     return others is not None and (mine is None or mine < others)
 
 
@@ -118,6 +118,7 @@ class Lane:
 
     def __init__(self, into: Address, items: Iterable[WorkItem] = ()) -> None:
         self.into = into
+        # Each lane has another name, so that the change to a lane that replaces one lists its items as new.
         self.name = f"{into} {next(_NUMBERS)}"
         """Names it in this process."""
         self._first: deque[WorkItem] = deque()
@@ -152,7 +153,7 @@ class Lane:
         return item
 
     def view(self) -> "LaneView":
-        """What is in it now."""
+        """The present items."""
         return LaneView(self, self.start, self.stop, tuple(self._first), tuple(self._packs), tuple(self._last))
 
     def __len__(self) -> int:
@@ -164,7 +165,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneView:
-    """What was in a lane at one time."""
+    """The items of a lane at one time."""
 
     lane: Lane
     start: int
@@ -329,7 +330,7 @@ class Waiting(Sequence[WorkItem]):
     def change_since(self, before: "Waiting") -> Change | None:
         """The change from earlier work to this, as `differences` describes that of a list; None if there is none.
 
-        It costs what was taken from the lanes and added to them, and the other items.
+        Its cost depends on the items that were taken from lanes and added to them, and on those outside of lanes.
         """
         starts = dict(zip(before.parts, accumulate(map(len, before.parts.values()), initial=0), strict=False))
         pieces: list[Piece] = []

@@ -75,7 +75,7 @@ class Tapping:
 
     @property
     def receiver(self) -> Receiver:
-        """What is bound to the output beside the operators that it sends to."""
+        """The receiver that is bound to the output beside the operators that it sends to."""
         return Receiver(lambda item: self.take([item]), self._take_batch)
 
     def take(self, items: Iterable[Any], positions: Iterable[int | None] | None = None) -> None:

@@ -104,7 +104,7 @@ class BoardServer:
             return any(board.begun for board in self._windows[place.window].boards.values())
 
     def running(self) -> list[SlotStanding]:
-        """The last report of each slot, in all windows. Of a slot that has ended, it says only what it has done."""
+        """The last report of each slot, in all windows; for a slot that has ended, only the positions that it did."""
         with self._lock:
             return [
                 SlotStanding(window.window_id, into, slot, board.busy.get(slot, Standing(done=done)))
@@ -140,7 +140,7 @@ class BoardServer:
             return window
 
     def take(self, window: _Window, seat: _Seat, message: Message) -> None:
-        """Take a message of a slot, and send what follows from it."""
+        """Take a message of a slot, and send the messages that follow from it."""
         into, slot = seat
         board = window.boards[into]
         with self._lock:
@@ -153,6 +153,7 @@ class BoardServer:
                     moves = board.answered(slot, handover)
                 case _:
                     raise ValueError(f"a slot does not send {message.kind}")
+        # Without the lock: a slot that takes its messages slowly would hold up the slots of all windows.
         self._send(window, into, moves)
 
     def end(self, window: _Window, seat: _Seat) -> None:
@@ -187,7 +188,6 @@ def _shut(connection: socket.socket) -> None:
 
 class _Server(ThreadingTCPServer):
     daemon_threads = True
-    block_on_close = False
     request_queue_size = 128
 
 

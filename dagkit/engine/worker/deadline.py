@@ -30,7 +30,7 @@ class Deadline:
         """What the tracker raised when it was asked to split."""
         self._again = AGAIN_SECONDS
         self.lock = threading.Condition(threading.RLock())
-        """Held while work is split. A thread may acquire it twice."""
+        """Held while work is split. A thread may acquire it twice: `WorkInHand` asks the tracker while it holds it."""
         self._ended = False
         self._watchdog: threading.Thread | None = None
 
@@ -49,6 +49,8 @@ class Deadline:
             splits = now + max(0.0, self._ends - now) / among
         with self.lock:
             self._tracker, self._residual = tracker, None
+            # The watchdog wakes by itself at its next attempt, so only a sooner one needs a notification; and the first
+            # for a new item, if the pauses between attempts at the item before have grown.
             sooner = self._splits is not None and splits is not None and splits < self._splits
             patient, self._again = self._again > AGAIN_SECONDS, AGAIN_SECONDS
             self._splits = splits
@@ -79,7 +81,7 @@ class Deadline:
             self.lock.notify()
 
     def split(self) -> None:
-        """Split off the unclaimed rest. Leave work without a claim alone, so that each window makes progress."""
+        """Split off the unclaimed rest. Work without a claim stays whole, so that each window makes progress."""
         with self.lock:
             split = self.ask(lambda tracker: tracker.try_split(0.0))
             if split is not None:
@@ -96,6 +98,7 @@ class Deadline:
             try:
                 return question(self._tracker)
             except Exception as error:  # noqa: BLE001 - the thread of the work raises it
+                # `process` of work without an end never returns, so its next claim has to raise this.
                 fail_claims(self._tracker, error)
                 self._tracker, self._failure = None, error
                 return None

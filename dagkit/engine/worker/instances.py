@@ -68,9 +68,8 @@ def live(
 ) -> Operator:
     """Return a separate instance with the saved state.
 
-    `types` are those that its type variables stand for, by default the type arguments of its class. `takes_saved` says
-    that nothing else uses `saved`: the instance may then change it. This avoids a copy. Of keyed state, values are
-    copied when they are read.
+    `types` are those that its type variables stand for, by default the type arguments of its class. `takes_saved`: the
+    caller does not use `saved` any more, so the instance may change it instead of a copy.
     """
     operator = configured.configured({})
     operator._types = arguments_of_class(type(configured)) if types is None else types  # noqa: SLF001 - set here only
@@ -84,6 +83,7 @@ def restore(operator: Operator, saved: SavedState, *, takes_saved: bool = False)
     for name, declared in declared_state(type(operator)).items():
         values.pop(name, None)
         if name in saved:
+            # Values of keyed state are copied when they are read: a window touches few of many keys.
             is_copied = not takes_saved and not isinstance(declared, KeyedState)
             mine = copied(saved[name]) if is_copied else saved[name]
             values[name] = _restored(operator, name, declared, mine)

@@ -1,4 +1,4 @@
-"""The life of an operator: the order in which it is called, and what is still called where something failed.
+"""The life of an operator: the order of its calls, and which of them follow after a failure.
 
 setup, activate
 for each window: checkpointed and committed (of the last window that can never come back), begin_window, the items,
@@ -30,7 +30,7 @@ class Life:
     def __init__(self, operator: Operator, windows: int = 1, name: str = "") -> None:
         self.operator = operator
         self.name = name or type(operator).__name__
-        """What the operator is called where it fails."""
+        """The name of the operator in failures."""
         self._windows = windows
         """Streaming windows in one window of the operator."""
         self._owed: list[Callable[[], None]] = []
@@ -71,13 +71,14 @@ class Life:
             self.operator.before_checkpoint(window_id)
 
     def tear_down(self) -> None:
-        """Call what is owed: `deactivate`, then `teardown`."""
+        """Call `deactivate` and `teardown`, if they are owed."""
         with code_of(self.name):
             while self._owed:
                 self._owed.pop()()
 
     def abandon(self, window_id: int) -> None:
-        """Call what is owed after a window failed. What this raises is only logged: the first failure is reported."""
+        """Do the same after a window failed. Exceptions are only logged: the first failure is reported."""
+        # Logged here, these exceptions do not pass the masking of the failure that the caller raises.
         with Masking(lambda: [self.operator]).masked():
             while self._owed:
                 try:

@@ -59,7 +59,7 @@ class Origins:
         self._position: int | None = None
 
     def now(self) -> tuple[Any, int | None]:
-        """The element of the present item, and its position; None for what is unknown."""
+        """The element of the present item, and its position; None if unknown."""
         element, position = self._now()
         return element.element if isinstance(element, TracedElement) else element, position
 

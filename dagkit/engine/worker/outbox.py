@@ -122,11 +122,11 @@ class Outbox:
             count += len(batch)
             send(batch)
 
-        def drop(item: Any) -> None:
+        def put(item: Any) -> None:
             nonlocal count
             count += 1
             try:
-                slots = target.slots_of(item, self.slot, 0)
+                slots = target.owners(item)
             except Exception as error:  # the receiver's key or codec, not the sender's code
                 note(error, target.into[0], item)
                 raise
@@ -140,4 +140,4 @@ class Outbox:
             for slot in list(waiting):
                 close(slot)
 
-        return Receiver(drop, by_batch, flush, passed=lambda: count)
+        return Receiver(put, by_batch, flush, passed=lambda: count)

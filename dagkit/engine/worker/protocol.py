@@ -37,7 +37,7 @@ class Leaving(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What may differ between two attempts at one window."""
+    """The part of a task that may differ between two attempts at one window."""
 
     staging: StagingPlace | None = None
     """None if no operator stages anything."""
@@ -98,7 +98,7 @@ class WindowTask:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A request to take samples of what an output sends."""
+    """A request to take samples of the items that an output sends."""
 
     request: str
     """Empty for the rejected records that are always kept."""
@@ -166,7 +166,7 @@ class Figures:
 
 @dataclass(slots=True)
 class WorkDone:
-    """What a slot does of the work of one input in a window. The slot adds to it, and its report contains it."""
+    """The work of a slot on one input in a window. The slot adds to it, and its report contains it."""
 
     left: list[WorkItem] = field(default_factory=list)
     """Work that was not done in the window: whole elements, and the rests of others."""
@@ -214,7 +214,7 @@ class Report:
     finalizers: tuple[bytes, ...] = ()
     """The pickled callbacks to call after the commit."""
     samples: tuple[Sample, ...] = ()
-    """Samples of what tapped outputs sent."""
+    """Samples of the items that tapped outputs sent."""
     printed: tuple[str, ...] = ()
     """Lines for the log of the driver, if the slot ran on another machine."""
 
@@ -266,7 +266,7 @@ class Answer:
 
     @property
     def samples(self) -> list[Sample]:
-        """The samples of what tapped outputs sent."""
+        """The samples of the items that tapped outputs sent."""
         return [sample for report in self.reports for sample in report.samples]
 
     @property

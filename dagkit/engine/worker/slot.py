@@ -47,7 +47,7 @@ class _Ended:
 
 
 class _Activity:
-    """What a slot has done since it began the window, and the time that this took."""
+    """The progress of a slot since it began the window, and its time."""
 
     def __init__(self, operators: Iterable[str], readings: Iterable[Reading]) -> None:
         self.began = datetime.now(UTC)

@@ -95,6 +95,7 @@ class SlotLink(BoardLink):
             return taken
 
     def close(self) -> None:
+        # The driver shows these positions until the window ends.
         if self._socket is not None and self._giver is not None:
             self._send(Progressed(self._giver.standing()))
         self._cut()
@@ -131,12 +132,12 @@ class SlotLink(BoardLink):
         connection.settimeout(patient(SENT_WITHIN_SECONDS))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._changed:
-            if self._is_cut:
+            if self._is_cut:  # the slot ended its work meanwhile
                 connection.close()
                 return
             self._socket = connection
             self._send(self._hello)
-            if self._is_idle:
+            if self._is_idle:  # it has no more work, and its message found no connection
                 self._send(Idle())
 
     def _lines(self, buffer: bytearray) -> list[bytes]:

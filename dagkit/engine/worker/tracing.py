@@ -82,7 +82,12 @@ class Trace:
         self._single = MOST_SINGLE
         """How many more records are delivered one by one."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # a shared folder without locks, from which the driver could not read the file either
+            os.close(self._file)
+            os.unlink(path)  # noqa: PTH108 - as it was opened
+            raise
 
     @classmethod
     def into(cls, folder: str | None, slot: str) -> "Trace | None":
@@ -106,6 +111,8 @@ class Trace:
     def note(self, place: TracedPlace | None) -> None:
         """Note what is processed from now on; None: no record."""
         line = "" if place is None else _line_of(place)
+        # Not truncated first: the process may end between the two calls. The end of a longer note remains behind the
+        # line break, where nothing reads it.
         os.pwrite(self._file, f"{line}\n".encode(), 0)
 
     def one_by_one(self, batch: Batch[Any], place: TracedPlace, claims: Sequence[int] = ()) -> Iterator[Batch[Any]]:
@@ -176,7 +183,7 @@ class TracedReading:
         vars(tracker).update(try_claim=try_claim, claim_many=try_claims)  # as `fail_claims` does
 
     def sent(self, batch: Batch[Any]) -> Iterator[Batch[Any]]:
-        """Yield the records of a batch one by one. The caller sends each, and then what follows them is processed."""
+        """Yield the records of a batch one by one, for the caller to send; then note the positions behind them."""
         assert self.origin is not None, "an element is processed"
         element, place = self.origin.element, self.origin.place
         claims = self._claims if len(self._claims) == len(batch) else ()
@@ -229,7 +236,7 @@ def folder_for_traces(application_path: str, window_id: int) -> str:
 
 
 def traced(folder: str) -> list[TracedPlace]:
-    """What the slots of an attempt processed when they ended or failed. Slots that run are left out."""
+    """The places where the slots of an attempt ended or failed, without slots that still run."""
     places = []
     for path in Path(folder).iterdir():
         with path.open("rb") as file, suppress(BlockingIOError):

@@ -45,7 +45,8 @@ def ended_without_progress(timeout_millis: int | None, progress: Callable[[], Ha
     with report_file() as file:
 
         def start_timer() -> None:
-            seconds = (LOOKS + 1) * pause  # one look after the timeout
+            # One look more than the timeout: progress between the last look and its end must still restart the timer.
+            seconds = (LOOKS + 1) * pause
             if _report is None:
                 faulthandler.dump_traceback_later(seconds, exit=True, file=file)
             else:

@@ -42,7 +42,7 @@ class WorkInHand:
         self._amount = 0.0
         """The amount of the work that waits."""
         self._item: WorkItem | None = None
-        """The item that is processed, without what was handed over."""
+        """The item that is processed, without work that was handed over."""
         self._element: Any = None
         self._speed = Speed()
 
@@ -61,12 +61,10 @@ class WorkInHand:
             self.deadline.end()
 
     def next(self) -> WorkItem | None:
-        """Return the next item, if need be one of another slot; None if there is none or the time is over.
-
-        If the slot has work, it begins one item even if the time is over.
-        """
+        """Return the next item, if need be one of another slot; None if there is none or the time is over."""
         with self.deadline.lock:
             is_over = self.deadline.is_over
+            # The first item is begun in any case, so that each window makes progress, however short.
             if self._waiting and not (self._speed.has_begun and is_over):
                 return self._popped()
             if is_over:
@@ -103,7 +101,7 @@ class WorkInHand:
         return item.has_end and self._speed.last_seconds_for(item.amount) <= QUICK_SECONDS
 
     def end(self) -> WorkItem:
-        """Return the item that was processed, without what was handed over. The deadline no longer watches it."""
+        """Return the item that was processed, without work that was handed over. The deadline no longer watches it."""
         with self.deadline.lock:
             item, self._item = self._item, None
             assert item is not None, "an item is processed"

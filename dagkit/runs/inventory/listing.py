@@ -95,7 +95,7 @@ class FoundFiles:
         """The files with work that is not done after the last window, which has this checkpoint."""
         noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
         for item in checkpoint.queue:
-            if item.has_end or not item.turn:
+            if item.has_end or not item.done.turn:
                 waiting.setdefault(f"it waits for {item.into.operator}", Hashes()).add(_file_of(item, noted))
             else:
                 followed.add(_file_of(item, noted))

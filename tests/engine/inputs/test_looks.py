@@ -17,7 +17,7 @@ from dagkit.engine.parts.run_part import Want
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.run_events import Committed, Found, RunEvent
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import Deferral, ItemTimes, WorkItem
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.testing import FakeClock
 from tests.engine.cast import Collect, Desk, Digits, Ranges, Script, arrived, chain
@@ -189,16 +189,20 @@ def test_what_inputs_want_depends_on_how_long_the_launch_runs(tmp_path, until, d
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-ACTIVE = WorkItem(Address("read.in"), (1,), "a", 0, OFFSET_INFINITY, reached=NOON + 5 * MINUTE)
-IDLE = replace(ACTIVE, number=(2,), reached=NOON, in_vain=True, due=NOON + MINUTE, idle_since=NOON)
+ACTIVE = WorkItem(Address("read.in"), (1,), "a", 0, OFFSET_INFINITY, times=ItemTimes(NOON + 5 * MINUTE))
+IDLE = replace(
+    ACTIVE, number=(2,), times=ItemTimes(NOON), deferral=Deferral(NOON + MINUTE, in_vain=True, idle_since=NOON)
+)
 
 
 def test_idle_work_holds_back_until_its_time_is_over():
-    for minutes, held in ((1, NOON), (2, ACTIVE.reached)):
+    for minutes, held in ((1, NOON), (2, ACTIVE.times.reached)):
         now = NOON + minutes * MINUTE
         assert of_elements([ACTIVE, IDLE], None, 2 * MINUTE, now) == Watermark(held)
         assert of_elements([ACTIVE, IDLE], None, None, now) == Watermark(NOON)
-    assert of_elements([IDLE], ACTIVE.reached, 2 * MINUTE, NOON + 2 * MINUTE) == Watermark(ACTIVE.reached, is_idle=True)
+    assert of_elements([IDLE], ACTIVE.times.reached, 2 * MINUTE, NOON + 2 * MINUTE) == Watermark(
+        ACTIVE.times.reached, is_idle=True
+    )
 
 
 def test_the_instant_at_which_work_becomes_idle_is_known_before():
@@ -210,8 +214,8 @@ def test_the_instant_at_which_work_becomes_idle_is_known_before():
 
 def test_a_new_launch_asks_idle_work_before_it_lets_it_go():
     (item,) = renewed([IDLE])
-    assert (item.due, item.idle_since) == (None, None)
-    assert renewed([replace(IDLE, due=None)]) == [item]
+    assert (item.deferral.due, item.deferral.idle_since) == (None, None)
+    assert renewed([replace(IDLE, deferral=Deferral(idle_since=NOON, in_vain=True))]) == [item]
 
 
 class Counts(InputOperator):

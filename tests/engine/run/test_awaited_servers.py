@@ -2,11 +2,13 @@
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
 
 import pytest
 
 from dagkit import InputOperator, InputPort, Operator, OutputPort, Shutdown, State, Unavailable
-from dagkit.api.running import Until
+from dagkit.api.running import Context, Until
 from dagkit.engine.parts.in_flight import ATTEMPTS_AT_LOST_WINDOWS
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point
@@ -121,6 +123,35 @@ def test_every_page_is_sent_once_whenever_the_server_is_away(tmp_path, monkeypat
     assert arrived(loop) == [2, 3, 4, 5, 6, 7]
     assert "pages does not answer, and is tried again until it does: the server answers 503" in caplog.text
     assert desk.faults() == []
+
+
+ACKNOWLEDGED: list[int] = []
+
+
+class Acknowledged(Pages):
+    """Acknowledges each page once it is committed."""
+
+    kind = "unavailable.acknowledged/1"
+    context: ClassVar[Context]
+
+    def setup(self, context):
+        Acknowledged.context = context
+
+    def emit_tuples(self):
+        self.context.finalizer.register(partial(ACKNOWLEDGED.append, self.page + 1))
+        super().emit_tuples()
+
+
+def test_a_look_whose_source_is_away_acknowledges_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.AWAY", iter([True, True, False, True]))
+    ACKNOWLEDGED.clear()
+
+    def graph(dag, conf):
+        dag.add_operator("pages", Acknowledged()) >> dag.add_operator("collect", Collect())
+
+    loop = Desk(tmp_path, graph, until=Until.IDLE, clock=FakeClock()).run()
+    assert arrived(loop) == [2, 3, 4, 5, 6, 7]
+    assert ACKNOWLEDGED[:3] == [1, 2, 3]
 
 
 @dataclass

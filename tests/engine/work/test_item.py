@@ -155,9 +155,9 @@ def test_nothing_is_allocated_before_it_is_due(tmp_path):
     loop = desk_of(tmp_path, until=Until.ONCE, looks=SIX, defers_at=(2,), hurried=False).run(windows=1)
     (waiting,), queue = loop.checkpoint.queue, loop.parts.queue.queue
     assert (waiting.start, len(queue), queue.deferred) == (2, 0, [waiting])
-    queue.wake(waiting.due - timedelta(microseconds=1), lambda _: True)
+    queue.wake(waiting.deferral.due - timedelta(microseconds=1), lambda _: True)
     assert len(queue) == 0
-    queue.wake(waiting.due, lambda _: True)
+    queue.wake(waiting.deferral.due, lambda _: True)
     assert (len(queue), queue.deferred) == (1, [])
 
 
@@ -171,14 +171,16 @@ def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waite
 
     draw = numbers_of_names(SIX, defers_at=(2,))
     loop = Desk(tmp_path, draw, backend=Crowded, clock=clock).run(windows=1)
-    assert [(each.start, each.due) for each in loop.checkpoint.queue] == [(2, clock.now() + timedelta(seconds=1))]
+    assert [(each.start, each.deferral.due) for each in loop.checkpoint.queue] == [
+        (2, clock.now() + timedelta(seconds=1))
+    ]
 
 
 def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path):
     looks: Looks = ((("a", -1), ("b", -1)),)
     loop = desk_of(tmp_path, looks=looks, by_now=10**9, readers=1).run(windows=4)
     assert {name for name, _ in numbers(loop)} == {"a", "b"}
-    assert sorted(each.turn for each in loop.checkpoint.queue) == [3, 4]
+    assert sorted(each.done.turn for each in loop.checkpoint.queue) == [3, 4]
 
 
 def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_end(tmp_path):

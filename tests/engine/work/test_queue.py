@@ -14,7 +14,7 @@ from dagkit.api.stats import Backlog
 from dagkit.engine.parts.run_part import Look
 from dagkit.engine.program.address import Address
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import Deferral, DoneBefore, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import Allocation, BacklogCount, SplitPlanner, all_in, anywhere, place_in
@@ -132,8 +132,16 @@ def test_each_input_has_a_queue_of_its_own():
 def test_sources_without_an_end_take_turns():
     queue = queue_of(-1, -1, 5)
     (first,) = take(queue, 1, 0)[INTO]
-    queue.put_back(replace(each, turn=1) for each in first)
+    queue.put_back(replace(each, done=DoneBefore(turn=1)) for each in first)
     assert [each.number[0] for each in queue.all()] == [1, 2, 0]
+
+
+def test_a_deferred_item_costs_the_same_to_wake_however_many_are_due():
+    def calls(count: int) -> int:
+        queue = WorkQueue(deferred=[replace(waiting(n, 0, 5), deferral=Deferral(due=NOW)) for n in range(count)])
+        return calls_of(lambda: queue.wake(NOW, lambda _: True))
+
+    assert calls(400) < 5 * calls(100)
 
 
 def test_what_was_cut_apart_and_not_begun_waits_in_one_again_and_what_its_operator_divided_does_not():
@@ -241,7 +249,7 @@ class Counted(RuleBasedStateMachine):
             if item.start < item.end
         ]
         due = None if seconds is None else NOW + timedelta(seconds=seconds)
-        self.queue.put_back(replace(rest, due=due) for rest in rests)
+        self.queue.put_back(replace(rest, deferral=Deferral(due=due)) for rest in rests)
 
     @rule()
     def repeat_a_promised_window(self) -> None:
@@ -259,7 +267,7 @@ class Counted(RuleBasedStateMachine):
 
     @invariant()
     def equals_a_recount(self) -> None:
-        due = [item for item in self.queue.all() if item.due is None or item.due <= NOW]
+        due = [item for item in self.queue.all() if item.deferral.due is None or item.deferral.due <= NOW]
         in_flight = [item for allocation in self.taken for item in all_in(allocation)]
         found = self.queue.backlogs({INTO: even}, NOW, [BacklogCount.by_input(in_flight, NOW)])
         assert found == ({INTO: recounted([*due, *in_flight])} if due or in_flight else {})

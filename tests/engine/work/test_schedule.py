@@ -12,7 +12,7 @@ from dagkit.engine.program.facts import Split
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.history import history
 from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import Deferral, DoneBefore, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import BESIDES, FIRST_POSITIONS, LEAST_ERROR, Scheduler, WindowLength, WindowSizer
 from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, SlotResult, anywhere, split_at_the_end
@@ -27,13 +27,13 @@ NEAR = {INTO: anywhere}
 
 
 def block(number: int, start: int, end: int, *, done: int = 0, millis: float = 0.0) -> WorkItem:
-    return waiting(number, start, end, INTO, done_positions=done, done_millis=millis)
+    return waiting(number, start, end, INTO, done=DoneBefore(done, millis))
 
 
 def dealer_of(*blocks: WorkItem, error: float = 0.02) -> Scheduler:
     """One that knows that a position takes a millisecond; what was measured comes first, as windows give it back."""
-    queue = WorkQueue.of(each for each in blocks if not each.done_positions)
-    queue.put_back(each for each in blocks if each.done_positions)
+    queue = WorkQueue.of(each for each in blocks if not each.done.positions)
+    queue.put_back(each for each in blocks if each.done.positions)
     return Scheduler(queue, WindowSizer(500.0, positions=1000.0, millis=1000.0, error=error))
 
 
@@ -61,13 +61,13 @@ def test_what_lies_behind_a_cut_is_known_only_as_far_as_it_was():
 def test_a_dear_stretch_that_goes_on_is_known_to_be_longer():
     before = block(0, 100, 1000, done=100, millis=1000.0).part(150, 1000)  # others were given what is before
     after = learnt(before, left_of(before, 170, 220.0))
-    assert (after.done_positions, after.done_millis, after.done_apart) == (170, 170 * 11.0, 0)
+    assert after.done[:3] == (170, 170 * 11.0, 0)
 
 
 def test_what_costs_something_else_now_is_another_stretch_and_what_was_not_begun_is_known_as_it_was():
     before = block(0, 100, 1000, done=100, millis=1000.0)
     after = learnt(before, left_of(before, 500, 400.0))
-    assert (after.done_positions, after.done_millis) == (400, 400.0)
+    assert (after.done.positions, after.done.millis) == (400, 400.0)
     assert learnt(before, before) == before
 
 
@@ -104,7 +104,7 @@ def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not
     given = dealer_of(block(0, 0, 1000), block(1, 0, 1000)).next(1, {INTO: 2}, NEAR, overlaps=True)
     first, second = (hand[0] for hand in given.allocation[INTO])
     idle, rest = SlotResult(0, 1, 0.0, 0.0, [second]), left_of(first, 5, 9.0)
-    put_off = replace(rest, due=datetime(2024, 1, 1, tzinfo=UTC))
+    put_off = replace(rest, deferral=Deferral(due=datetime(2024, 1, 1, tzinfo=UTC)))
     for left, why in ((rest, OVER), (put_off, PUT_OFF)):
         (split,) = split_at_the_end(given.allocation, [SlotResult(0, 0, 5.0, 9.0, [left]), idle])
         assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, why)

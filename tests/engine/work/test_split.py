@@ -1,7 +1,8 @@
 """Cutting blocks before they are read: nothing is lost, all slots get alike, and nothing is cut without need."""
 
+import json
 import pickle
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import Deferral, DoneBefore, ItemTimes, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import (
@@ -129,7 +130,7 @@ def test_a_cut_is_reported_with_its_place_and_its_reason():
 
 
 def test_what_is_known_to_be_dear_is_cut_by_what_it_costs():
-    dear = replace(waiting(0, 0, 1000), done_positions=100, done_millis=10_000.0)
+    dear = replace(waiting(0, 0, 1000), done=DoneBefore(100, 10_000.0))
     first, second = allocated([dear], 2, cutter(usual=1.0))
     # a hundred positions more are thought to cost 100 ms each, and all others one: 10,900 ms
     assert [(w.start, w.end) for w in first] == [(0, 54)]
@@ -225,30 +226,23 @@ ITEM = WorkItem(
     source="a",
     element_id=3,
     size=200.0,
-    due=NOON,
-    in_vain=True,
-    turn=7,
-    reached=NOON,
-    done_positions=5,
-    done_millis=2.5,
-    done_apart=1,
-    completed=4.0,
     restriction=["b", "c"],
-    not_before=NOON,
-    idle_since=NOON,
-    unanswered=True,
-    waits_for="a.csv is still being written",
+    done=DoneBefore(positions=5, millis=2.5, apart=1, completed=4.0, turn=7),
+    deferral=Deferral(NOON, in_vain=True, idle_since=NOON, unanswered=True, waits_for="a.csv is still being written"),
+    times=ItemTimes(reached=NOON, not_before=NOON),
 )
 """No field has its default."""
 
 
 def changed(item: WorkItem) -> dict[str, Any]:
-    before = asdict(ITEM)
-    return {name: value for name, value in asdict(item).items() if value != before[name]}
+    before, after = STORED.dump_python(ITEM, mode="json"), STORED.dump_python(item, mode="json")
+    return {name: value for name, value in after.items() if value != before[name]}
 
 
 def test_the_item_of_these_tests_has_no_default():
     assert not [field.name for field in fields(WorkItem) if getattr(ITEM, field.name) == field.default]
+    for group in (ITEM.done, ITEM.deferral, ITEM.times):
+        assert not [name for name, default in group._field_defaults.items() if getattr(group, name) == default]
 
 
 @pytest.mark.parametrize(
@@ -269,6 +263,40 @@ def test_a_changed_copy_keeps_all_other_fields(copy, changes):
 def test_the_ledger_returns_an_item_as_it_was():
     assert STORED.validate_json(STORED.dump_json(ITEM)) == ITEM
     assert pickle.loads(pickle.dumps(ITEM)) == ITEM  # noqa: S301 - its own bytes
+
+
+FORM = {
+    "into": "reader.blocks",
+    "number": [3, 1],
+    "element": {"path": "a"},
+    "start": 10,
+    "end": 110,
+    "source": "a",
+    "block": 3,
+    "size": 200.0,
+    "due": "2024-01-01T12:00:00Z",
+    "in_vain": True,
+    "turn": 7,
+    "reached": "2024-01-01T12:00:00Z",
+    "done_positions": 5,
+    "done_millis": 2.5,
+    "done_apart": 1,
+    "completed": 4.0,
+    "restriction": ["b", "c"],
+    "not_before": "2024-01-01T12:00:00Z",
+    "idle_since": "2024-01-01T12:00:00Z",
+    "unanswered": True,
+    "waits_for": "a.csv is still being written",
+}
+"""What ledgers hold of the item."""
+
+
+def test_the_ledger_holds_the_fields_of_groups_among_the_others():
+    assert json.dumps(STORED.dump_python(ITEM, mode="json")) == json.dumps(FORM)
+    usual = STORED.dump_python(replace(ITEM, deferral=Deferral()), mode="json")
+    assert FORM.keys() - usual.keys() == {"unanswered", "waits_for"}
+    earliest = {name: FORM[name] for name in ("into", "number", "element", "start", "end")}
+    assert STORED.validate_python(earliest) == WorkItem(ITEM.into, ITEM.number, ITEM.element, ITEM.start, ITEM.end)
 
 
 def test_the_ledger_names_the_element_as_earlier_versions_do_and_an_unknown_field_is_refused():

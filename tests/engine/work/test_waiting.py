@@ -12,7 +12,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.differences import applied
 from dagkit.engine.record.stored import text_of
 from dagkit.engine.work import queue, waiting
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import Deferral, ItemTimes, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import Allocation, SplitPlanner, all_in, anywhere
 from dagkit.engine.work.waiting import Lane, Waiting, WorkSum
@@ -61,7 +61,7 @@ class Queued(RuleBasedStateMachine):
     def give_back(self, start: int, is_deferred: bool) -> None:
         for each in all_in(self.taken.pop()) if self.taken else ():
             rest = each.part(min(start, each.end - 1), each.end)
-            self.queue.put_back([replace(rest, due=NOON) if is_deferred else rest])
+            self.queue.put_back([replace(rest, deferral=Deferral(due=NOON)) if is_deferred else rest])
 
     @rule()
     def wake(self) -> None:
@@ -114,12 +114,15 @@ def test_the_earliest_and_idle_work_decide_the_watermark_even_if_they_are_packed
     def decisive(found: list[WorkItem]) -> Sequence[WorkItem]:
         return Waiting({"a.blocks": Lane(INPUTS[0], found).view()}).decisive
 
-    found = [replace(item(number), not_before=NOON + timedelta(hours=(number - 4) ** 2)) for number in range(9)]
-    earliest = min(found, key=lambda each: each.not_before or NOON)
+    found = [
+        replace(item(number), times=ItemTimes(not_before=NOON + timedelta(hours=(number - 4) ** 2)))
+        for number in range(9)
+    ]
+    earliest = min(found, key=lambda each: each.times.not_before or NOON)
     assert earliest in decisive(found)
-    unknown = [replace(each, not_before=None) if each is found[5] else each for each in found]
-    assert any(each.not_before is None for each in decisive(unknown))
-    idle = [replace(item(number), idle_since=NOON if number == 4 else None) for number in range(9)]
+    unknown = [replace(each, times=ItemTimes()) if each is found[5] else each for each in found]
+    assert any(each.times.not_before is None for each in decisive(unknown))
+    idle = [replace(item(number), deferral=Deferral(idle_since=NOON if number == 4 else None)) for number in range(9)]
     assert idle[4] in decisive(idle)
 
 

@@ -29,7 +29,7 @@ from dagkit.engine.work.handover import (
     line_of,
     message_in,
 )
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import ItemTimes, WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
@@ -127,7 +127,9 @@ def test_a_second_attempt_at_a_task_gets_no_place():
 
 NAME = "in/a\udcff.txt"
 """The name of a file that is not valid UTF-8."""
-WORK = replace(item_of("reader.blocks", Block(0, NAME, 0, 9)), reached=datetime(2026, 1, 1, tzinfo=UTC), size=0.5)
+WORK = replace(
+    item_of("reader.blocks", Block(0, NAME, 0, 9)), times=ItemTimes(reached=datetime(2026, 1, 1, tzinfo=UTC)), size=0.5
+)
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ def test_what_is_not_claimed_at_the_deadline_is_left():
     slot = Slot(split_at=frozenset({4}))
     reading = slot.work(Block(1, "a", 3, 9))
     assert (slot.read, left(reading)) == ([3, 4], [Block(1, "a", 5, 9)])
-    assert reading.done.positions == reading.done.left[0].done_positions == 2
-    assert reading.done.left[0].done_millis > 0
+    assert reading.done.positions == reading.done.left[0].done.positions == 2
+    assert reading.done.left[0].done.millis > 0
 
 
 @pytest.mark.parametrize("late", [{"split_at": frozenset({4})}, {"is_over": True}])
@@ -142,7 +142,7 @@ def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn():
     first = slot.work(endless, Block(2, "b", 5, 6))
     assert (slot.read, left(first)) == ([5], [Block(1, "a", 40, OFFSET_INFINITY)])
     (again,) = slot.work(*first.done.left).done.left
-    assert (slot.read, again.start, again.turn) == ([5, 40], 41, 7)
+    assert (slot.read, again.start, again.done.turn) == ([5, 40], 41, 7)
     assert [each.number for each in slot.work(again, other).done.left] == [(3,), (1,)]
     assert slot.read == [5, 40, 40]
 

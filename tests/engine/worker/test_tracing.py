@@ -1,8 +1,10 @@
 """What a slot notes of its records is read after its process has ended, and only then."""
 
+import errno
 import multiprocessing
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +49,16 @@ def test_a_slot_that_runs_or_has_ended_is_left_out(tmp_path, failed, places):
     assert traced(str(tmp_path)) == []
     trace.end(failed=failed)
     assert traced(str(tmp_path)) == places
+
+
+def test_a_folder_without_locks_has_no_traces(tmp_path, monkeypatch):
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    before = len(list(Path("/dev/fd").iterdir()))
+    assert Trace.into(str(tmp_path), "0-0") is None
+    assert (traced(str(tmp_path)), len(list(Path("/dev/fd").iterdir()))) == ([], before)
 
 
 def test_records_whose_positions_are_known_are_noted_one_by_one_up_to_a_number(tmp_path):
