@@ -144,8 +144,13 @@ def _write(place: str, content: bytes) -> None:
         file = Path(local_path(place))
         passing = file.with_name(file.name + ending)
         passing.parent.mkdir(parents=True, exist_ok=True)
-        passing.write_bytes(content)
-        passing.replace(file)
+        try:
+            passing.write_bytes(content)
+            passing.replace(file)
+        except OSError:
+            # On a full disk, each reading of the file would leave another part of an index.
+            passing.unlink(missing_ok=True)
+            raise
         return
     filesystem, inner, _ = resolved(place)
     filesystem.create_dir(inner.rpartition("/")[0], recursive=True)

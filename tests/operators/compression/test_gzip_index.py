@@ -266,6 +266,15 @@ def test_indexes_behind_urls_have_a_limit_too(index):
     assert sum(folder.load(place) is not None for place in places) == 2
 
 
+def test_an_index_that_cannot_be_kept_leaves_no_file(index, tmp_path, caplog):
+    folder = IndexFolder(str(tmp_path))
+    place = tmp_path / FOLDER / "taken"
+    place.mkdir(parents=True)
+    folder.save(str(place), index)
+    assert (list(place.parent.iterdir()), list(place.iterdir())) == ([place], [])
+    assert "the gzip index" in caplog.text
+
+
 def test_an_index_that_is_used_is_not_deleted(index, tmp_path):
     folder = IndexFolder(str(tmp_path), most_bytes=2 * len(index.to_bytes()))
     first, second, third = (f"{tmp_path}/{FOLDER}/{name}" for name in ("first", "second", "third"))
