@@ -119,6 +119,7 @@ class _Change:
         entry = ParsedEntry(self.key, raw, Origin(Source.COMMAND_LINE, None, self.key), _address(name))
         value, tainted = self._resolved(raw)
         self.entry = with_value(entry, value, tainted=tainted)
+        self.origin = self.entry.origin
 
     def changed(self) -> Node:
         """The node with the new value. Raise `ApplicationFaults` if the operator is unknown or the key malformed."""
@@ -126,9 +127,9 @@ class _Change:
         if node is None:
             help_ = did_you_mean(self.operator, [node.name for node in self.graph.nodes])
             self._refuse("operator-unknown", f"there is no operator {self.operator!r}", help_)
-        elif isinstance(self.entry.parsed, Malformed):
-            self._refuse("key-malformed", f"{self.key}: {self.entry.parsed.problem}", self.entry.parsed.help)
-        elif self.entry.origin.shown == MASK:
+        elif isinstance(fault := self.entry.parsed, Malformed):
+            self._refuse("key-malformed", f"{self.key}: {fault.problem}", fault.help)
+        elif self.origin.shown == MASK:
             self.faults.append(_secret(self.operator, self.name))
         if self.faults or node is None:
             raise ApplicationFaults(self.compilation.application, self.faults)
@@ -148,7 +149,7 @@ class _Change:
         configured = with_properties(node.operator, [self.entry], node.name, self._conversion())
         self.faults += configured.diagnostics
         self.faults += [fault for _, fault in configured.unknown]
-        is_hidden = self.entry.origin.shown is not None
+        is_hidden = self.origin.shown is not None
         if not (self.faults or is_hidden) and _holds_secret(configured.component, self.entry.path):
             self.faults.append(_secret(self.operator, self.name))
         origins = {**node.property_origins, **configured.origins}
@@ -170,10 +171,10 @@ class _Change:
             self.faults.append(Diagnostic("class-not-found", f"{self.key}: {missing}", missing.help))
             return node
         except ValueError as refused:
-            why = without_secret(str(refused), self.entry.value, self.entry.origin.shown)
+            why = without_secret(str(refused), self.entry.value, self.origin.shown)
             self._refuse("attribute-invalid", f"{self.key} cannot be {self.entry.shown}: {why}", "fix the value")
             return node
-        return replace(node, attributes={**node.attributes, attribute: Setting(value, self.entry.origin)})
+        return replace(node, attributes={**node.attributes, attribute: Setting(value, self.origin)})
 
     def _conversion(self) -> Conversion:
         codecs = self.graph.application_value(DagContext.STRING_CODECS)

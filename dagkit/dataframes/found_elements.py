@@ -59,7 +59,8 @@ class FoundElements:
     @property
     def count(self) -> int:
         """How many elements were found, by this process or an earlier one."""
-        last = self._chain.standing.offset
+        standing = self._chain.standing
+        last = standing.offset
         return 0 if last is None else last + 1
 
     def look(self, *, for_everything: bool = False) -> None:

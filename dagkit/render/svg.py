@@ -46,6 +46,7 @@ class _Page:
         wide = max(self.places.width, width(heading(self.picture)), legend_width) + 2 * MARGIN
         high = self.places.height + HEADING + 2 * MARGIN
         title = f"{self.picture.title} {self.picture.view}: {self.picture.summary}".strip()
+        wires = self.places.wires
         parts = [
             self._opening(wide, high),
             f"<title>{_x(title)}</title>",
@@ -57,8 +58,8 @@ class _Page:
             f'<g transform="translate({_n(MARGIN)} {_n(MARGIN + HEADING)})">',
             *(self._frame(group) for group in self.picture.groups if group.name in self.places.frames),
             # What comes later covers what came before: the names of frames lie over wires.
-            *(self._link(index, link) for index, link in enumerate(self.places.wires.links)),
-            *(self._hub(hub) for hub in self.places.wires.hubs),
+            *(self._link(index, link) for index, link in enumerate(wires.links)),
+            *(self._hub(hub) for hub in wires.hubs),
             *(self._frame_words(group) for group in self.picture.groups if group.name in self.places.frames),
             *(self._box(box) for box in self.picture.boxes),
             "</g>",

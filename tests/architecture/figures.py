@@ -185,10 +185,13 @@ def _launch(arguments: list[str]) -> Mapping[str, set[str]]:
 
     def profile(frame: FrameType, event: str, arg: Any) -> None:
         name = frame.f_code.co_qualname
-        if name in marks and (event == "return") == (name == "Committer.commit"):
+        # The validator runs for the default value, too, long before the value of the file arrives.
+        is_early = name == "Mark.arrived" and frame.f_locals.get("text") != "walked-property"
+        if name in marks and not is_early and (event == "return") == (name == "Committer.commit"):
             begun.add(name)
         module = frame.f_globals.get("__name__", "")
-        is_function = frame.f_code.co_flags & CO_OPTIMIZED  # the body of a module or a class is none
+        # The body of a module or a class is no function, and `__create_fn__` is how a dataclass is made on import.
+        is_function = frame.f_code.co_flags & CO_OPTIMIZED and name != "__create_fn__"
         if event not in ("call", "return") or not is_function or not module.startswith("dagkit."):
             return
         values = list(frame.f_locals.values()) if event == "call" else [arg]

@@ -85,7 +85,8 @@ class ReferenceBackend:
         """Run one window in the thread of the caller, or in a child process if it may end its process."""
         board = None if self._board is None else self._board()
         window = _Window(self.fused, self.program, task, board, self._closed)
-        order = [operator.name for operator in self.compilation.plan.operators]
+        plan = self.compilation.plan
+        order = [operator.name for operator in plan.operators]
         if task.attempt.isolated:
             return run_in_child(lambda: window.run(order), task.window_id)
         answer = window.run(order)
@@ -309,7 +310,8 @@ class _Window:
             senders = [partition.sent[wire.source.port] for partition in self.live[wire.source.node]]
             for sender, sent in enumerate(senders):
                 arrived += self._routed(wire, wire.routing, index, sent, sender)
-        target = self.program.targets.get(number)
+        targets = self.program.targets
+        target = targets.get(number)
         if target is None or target.unifier is None or not arrived:
             return arrived
         return self._unified(target.unifier, arrived, node, index)

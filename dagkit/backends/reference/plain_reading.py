@@ -226,7 +226,7 @@ class PlainReading:
 
     def _work_on(self, each: WorkItem, ends: float | None) -> None:
         element, operator, now, done = self.elements.back(each), self.operator, self.now, self.done
-        name = self.elements.into.operator
+        name = self.elements.name
         now.element, now.item = element, each
         tracker = self.elements.tracker(each, element)
         with code_of(name):
@@ -318,7 +318,7 @@ class PlainReading:
         try:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
-            name = self.elements.into.operator
+            name = self.elements.name
             element = f"{self.now.element!r:.80}"
             message = f"{type(self.operator).__name__}.process returned, and of {element} {unclaimed.problem}"
             raise OperatorFailed(Failure(name, self.task.window_id, self.slot, message), unclaimed) from unclaimed

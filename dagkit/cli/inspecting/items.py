@@ -45,6 +45,7 @@ def _rows(window: Window, operator: str | None) -> Iterator[Sequence[str]]:
 
 
 def _document(window: Window, operator: str | None) -> dict[str, Any]:
+    account = window.checkpoint.rows
     return {
         "window": window.checkpoint.window,
         "operators": {
@@ -59,11 +60,11 @@ def _document(window: Window, operator: str | None) -> dict[str, Any]:
                 "left_out": dict(counted.left_out),
                 "adds_up": counted.adds_up,
             }
-            for name, counted in _chosen(window.checkpoint.rows, operator)
+            for name, counted in _chosen(account, operator)
         },
         "streams": {
             name: {**counted.model_dump(), "adds_up": counted.adds_up}
-            for name, counted in sorted(window.checkpoint.rows.streams.items())
+            for name, counted in sorted(account.streams.items())
         },
         "breaches": [breach.problem for breach in _breaches(window)],
     }

@@ -62,7 +62,8 @@ class WatermarkFlow:
     def feeders(self) -> Mapping[str, Mapping[str, str]]:
         """The inputs of each operator below a source that bring a watermark, and the operators that feed them."""
         found: dict[str, dict[str, str]] = {}
-        for (name, port), feeder in sorted(self.program.feeders.items()):
+        feeders = self.program.feeders
+        for (name, port), feeder in sorted(feeders.items()):
             if feeder in self.timed:
                 found.setdefault(name, {})[port] = feeder
         return found
@@ -80,7 +81,8 @@ class WatermarkFlow:
     @cached_property
     def sliding(self) -> Mapping[str, Sliding]:
         """The operators whose windows slide."""
-        return {name: sliding for (name, _), sliding in self.program.sliders.items()}
+        sliders = self.program.sliders
+        return {name: sliding for (name, _), sliding in sliders.items()}
 
     @cached_property
     def pending_above(self) -> Mapping[str, frozenset[str]]:
@@ -159,7 +161,8 @@ class _Computation:
         """The watermark of what an operator sends. It never goes back."""
         if name not in self._found:
             now = self._estimated(name) if name in self._flow.sources else self._passed(name)
-            self._found[name] = Watermark(later(self._before.sent.get(name), now.at), now.is_idle)
+            before = self._before
+            self._found[name] = Watermark(later(before.sent.get(name), now.at), now.is_idle)
         return self._found[name]
 
     # ---- operators that pass on watermarks
@@ -191,7 +194,8 @@ class _Computation:
 
         The next time is after a multiple of `step` windows. It then sends the items of the last `length` windows.
         """
-        kept = self._before.slid.get(name, ())
+        before = self._before
+        kept = before.slid.get(name, ())
         kept = (*kept, later(kept[-1] if kept else None, passed.at))[-sliding.length :]
         self._slid[name] = kept
         until_next = sliding.step - self._progress.window_id % sliding.step
@@ -201,14 +205,16 @@ class _Computation:
     def _combined(self, name: str) -> Watermark:
         """The watermark of all inputs together, which never goes back."""
         combined = _combined([self._sent(feeder) for feeder in self._flow.holding[name]])
-        return combined._replace(at=later(self._before.arrived.get(name), combined.at))
+        before = self._before
+        return combined._replace(at=later(before.arrived.get(name), combined.at))
 
     # ---- sources of watermarks
 
     def _estimated(self, name: str) -> Watermark:
         operator = self._flow.operator(name)
         if isinstance(operator, InputOperator):
-            watermark = Watermark(self._progress.sources.get(name))
+            sources = self._progress.sources
+            watermark = Watermark(sources.get(name))
         elif isinstance(operator, SplittableOperator):
             watermark = self._of_elements(name, operator)
         else:
@@ -242,7 +248,8 @@ class _Computation:
 
     def _of_growing(self, name: str, reported: Iterable[Mapping[str, datetime]]) -> Mapping[str, Estimate]:
         """The latest watermark of each source that grows."""
-        growing = dict(self._before.growing.get(name, {}))
+        before = self._before
+        growing = dict(before.growing.get(name, {}))
         for source, at in chain.from_iterable(each.items() for each in reported):
             last = growing.get(source)
             growing[source] = Estimate(at=at if last is None else max(last.at, at), since=self._progress.now)
@@ -251,8 +258,9 @@ class _Computation:
         return growing
 
     def _of_partitions(self, name: str, operator: Operator) -> Watermark:
-        count = len(self._flow.program.operators[name])
-        kept = self._before.estimates.get(name, ())
+        program, before = self._flow.program, self._before
+        count = len(program.operators[name])
+        kept = before.estimates.get(name, ())
         estimates: list[Estimate | None] = list(kept) if len(kept) == count else [None] * count
         for report in self._progress.reports:
             if name in report.estimated:

@@ -72,6 +72,11 @@ class Elements:
         self._is_sized = type(operator).size is not SplittableOperator.size
         self._knows_earliest = type(operator).earliest is not SplittableOperator.earliest
 
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return self.into.operator
+
     @cached_property
     def outlet(self) -> Outlet[Any] | None:
         """The main outlet of the operator, for the items that `process` yields."""
@@ -83,7 +88,7 @@ class Elements:
 
     def code(self) -> code_of:
         """Enter the code of the operator."""
-        return code_of(self.into.operator)
+        return code_of(self.name)
 
     @classmethod
     def of(cls, program: Program) -> dict[Address, "Elements"]:

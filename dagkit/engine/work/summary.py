@@ -27,7 +27,8 @@ class ProgramSummary:
     @cached_property
     def addresses(self) -> Mapping[Address, Target]:
         """The target of every wire, by its name in a checkpoint."""
-        return {target.address: target for target in self._program.targets.values()}
+        targets = self._program.targets
+        return {target.address: target for target in targets.values()}
 
     @cached_property
     def slots(self) -> Mapping[Address, int]:
@@ -59,7 +60,8 @@ class ProgramSummary:
     @cached_property
     def writes(self) -> bool:
         """Whether any operator stages files, or entries for an external system."""
-        classes = (type(operators[0]) for operators in self._program.operators.values())
+        by_name = self._program.operators
+        classes = (type(operators[0]) for operators in by_name.values())
         return any(output_files(one) or external_outputs(one) for one in classes)
 
     @cached_property

@@ -203,7 +203,7 @@ class Reading:
         self, each: WorkItem, element: Any
     ) -> Generator[None, None, tuple[WorkItem, WorkItem | None, Deferred[Any] | None, Sequence[OffsetRange]]]:
         """Process an item. Return it without work that was handed over, its rest, the rest's deferral, and gaps."""
-        name, in_hand, now = self.elements.into.operator, self.in_hand, self.now
+        name, in_hand, now = self.elements.name, self.in_hand, self.now
         now.element, now.item, now.rows = element, each, 0
         self.done.begun += 1
         made = self._made_whole(each)
@@ -252,7 +252,7 @@ class Reading:
         try:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
-            operator, window = self.elements.into.operator, self._task.window_id
+            operator, window = self.elements.name, self._task.window_id
             element = f"{self.now.element!r:.80}"
             message = f"{type(self.operator).__name__}.process returned, and of {element} {unclaimed.problem}"
             raise OperatorFailed(Failure(operator, window, self._slot, message), unclaimed) from unclaimed
