@@ -9,6 +9,7 @@ from dagkit.api.operators import InputOperator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.work import Sourced, SplittableOperator, is_sourced, work_port
 from dagkit.engine.program.codec import ItemUnwritable, JsonCodec
+from dagkit.schema import arguments_of_class, bind, substitute
 from dagkit.testing.alone import Alone
 from dagkit.testing.crashes import FakeClock
 from dagkit.testing.operator_checks import ContractBroken
@@ -84,8 +85,12 @@ def _differ(expected: Sequence[Any], found: Sequence[Any]) -> str:
 
 def _check_stored(source: InputOperator, port: str, item: Any) -> None:
     """Raise unless the ledger can store the item: a later launch reads it from there."""
+    declared, bindings = output_ports(type(source))[port].payload, arguments_of_class(type(source))
+    sent = source.sent_payload(port, {})
+    if sent is not None:
+        bind(declared, sent, bindings)
     try:
-        JsonCodec(f"{type(source).__name__}.{port}", output_ports(type(source))[port].payload).of(item)
+        JsonCodec(f"{type(source).__name__}.{port}", substitute(declared, bindings)).of(item)
     except ItemUnwritable as error:
         raise ContractBroken(str(error)) from error
 

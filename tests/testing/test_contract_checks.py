@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,14 @@ from dagkit import (
     State,
 )
 from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
-from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader, PagedSource, Record, RecordWriter
+from dagkit_operators import (
+    DirectoryScanner,
+    FileSplitterInput,
+    LineReader,
+    PagedSource,
+    Record,
+    RecordWriter,
+)
 from tests.engine.cast import Digits
 
 _ticks = itertools.count()
@@ -354,3 +362,31 @@ class Pages(PagedSource[int]):
 
 def test_a_source_of_pages_is_read_to_its_last_page():
     assert check_source(Pages()) == [0, 1, 2]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    number: int
+
+
+class Orders(PagedSource[Order]):
+    kind = "test.orders/1"
+
+    def read_page(self, cursor):
+        page = cursor or 0
+        return ([Order(page)] if page < 2 else []), min(page + 1, 2)
+
+
+class OrdersBySetting(PagedSource):
+    """Names the type of its items as `Map` does, and not as an argument of its class."""
+
+    kind = "test.orders_by_setting/1"
+    read_page = Orders.read_page
+
+    def sent_payload(self, port, received):
+        return Order
+
+
+@pytest.mark.parametrize("source", [Orders(), OrdersBySetting()], ids=["by its class", "by sent_payload"])
+def test_what_a_source_finds_is_stored_as_the_type_of_its_stream(source):
+    assert check_source(source) == [Order(0), Order(1)]
