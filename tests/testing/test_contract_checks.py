@@ -27,9 +27,11 @@ from dagkit import (
 )
 from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
 from dagkit_operators import (
+    Delivery,
     DirectoryScanner,
     FileSplitterInput,
     LineReader,
+    OnceSink,
     PagedSource,
     Record,
     RecordWriter,
@@ -390,3 +392,38 @@ class OrdersBySetting(PagedSource):
 @pytest.mark.parametrize("source", [Orders(), OrdersBySetting()], ids=["by its class", "by sent_payload"])
 def test_what_a_source_finds_is_stored_as_the_type_of_its_stream(source):
     assert check_source(source) == [Order(0), Order(1)]
+
+
+class Pieces(OnceSink):
+    """Writes a file for each item, and declares no type of its items."""
+
+    kind = "test.pieces/1"
+    folder: str
+
+    def write(self, delivery: Delivery[Any]) -> None:
+        delivery.send_pieces(1, self.put)
+
+    def put(self, key: str, items: list[Any]) -> None:
+        Path(self.folder, key.rpartition("/")[2]).write_text(repr(items))
+
+
+class Orderly(OnceSink[Order]):
+    kind = "test.orderly/1"
+    folder: str
+    write, put = Pieces.write, Pieces.put
+
+
+class Pairs(OnceSink[tuple[str, float]]):
+    kind = "test.pairs/1"
+    folder: str
+    write, put = Pieces.write, Pieces.put
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sink", "items"),
+    [(Orderly, [Order(1), Order(2)]), (Pieces, [Order(1), Order(2)]), (Pairs, [("a", 1), ("b", 0.5)])],
+    ids=["a dataclass that its class binds", "a dataclass that only the items show", "a whole number as a float"],
+)
+def test_a_sink_is_fed_items_of_its_type(sink, items):
+    check_sink(lambda folder: sink(folder=str(folder)), texts, items, items[:1])
