@@ -4,13 +4,14 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Union
 
 from dagkit.api.application import FunctionApplication
 from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
-from dagkit.api.external import ExternalSystem, external_outputs
+from dagkit.api.external import external_outputs
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.ports import OutputPort, input_ports
 from dagkit.engine.program.codec import ItemUnwritable, JsonCodec
@@ -18,7 +19,7 @@ from dagkit.engine.program.points import Point
 from dagkit.schema import arguments_of_class, is_known, substitute
 from dagkit.testing.alone import Alone
 from dagkit.testing.crashes import Crashes
-from dagkit.testing.operator_checks import ContractBroken
+from dagkit.testing.operator_checks import ContractBroken, until_answered
 from dagkit.testing.rehearsal import Rehearsal
 
 T = TypeVar("T")
@@ -119,31 +120,29 @@ class _Window:
 
 
 def _check_late_driver(make: Make[SinkT], read: Read, windows: Sequence[Sequence[Any]], output: str) -> None:
-    """Apply all windows, then again from the first on, by a system that was connected meanwhile."""
+    """Apply all windows, then again from the first on. Each time, another system is connected."""
     with tempfile.TemporaryDirectory(prefix="dagkit-sink-") as folder:
         # As compiled: with the properties that the type of the items implies.
         sink = _rehearsal(make(Path(folder)), windows).compilation.graph.by_name["Sink"].operator
         assert isinstance(sink, Operator), "it was placed as one"
         staged = list(_staged(sink, windows, output))
+        name = type(sink).__name__
         for window in staged:
-            with closing(_connected(sink, output)) as system:
-                system.apply(window)
+            until_answered(name, partial(_apply, sink, output, window))
         expected = read(Path(folder))
-        with closing(_connected(sink, output)) as system:
-            for window in staged:
-                system.apply(window)
-                found = read(Path(folder))
-                if found != expected:
-                    how = f"window {window.window_id} applied again after window {staged[-1].window_id}"
-                    help_ = "compare with <=: a window that is not newer than the recorded one is there already"
-                    name = type(sink).__name__
-                    raise ContractBroken(f"{name}, {how}: {found!r:.300} instead of {expected!r:.300}; {help_}")
+        for window in staged:
+            until_answered(name, partial(_apply, sink, output, window))
+            found = read(Path(folder))
+            if found != expected:
+                how = f"window {window.window_id} applied again after window {staged[-1].window_id}"
+                help_ = "compare with <=: a window that is not newer than the recorded one is there already"
+                raise ContractBroken(f"{name}, {how}: {found!r:.300} instead of {expected!r:.300}; {help_}")
 
 
-def _connected(sink: Operator, output: str) -> ExternalSystem:
-    system = external_outputs(type(sink))[output].system(sink)
-    system.prepare("check")
-    return system
+def _apply(sink: Operator, output: str, window: _Window) -> None:
+    with closing(external_outputs(type(sink))[output].system(sink)) as system:
+        system.prepare("check")
+        system.apply(window)
 
 
 def _staged(sink: Operator, windows: Sequence[Sequence[Any]], output: str) -> Iterator[_Window]:

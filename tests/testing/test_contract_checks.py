@@ -24,6 +24,7 @@ from dagkit import (
     OutputFiles,
     OutputPort,
     State,
+    Unavailable,
 )
 from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
 from dagkit_operators import (
@@ -427,3 +428,63 @@ class Pairs(OnceSink[tuple[str, float]]):
 )
 def test_a_sink_is_fed_items_of_its_type(sink, items):
     check_sink(lambda folder: sink(folder=str(folder)), texts, items, items[:1])
+
+
+class Answers:
+    """Counts requests, and does not answer each third one."""
+
+    def __init__(self) -> None:
+        self.requests = itertools.count(1)
+
+    def ask(self) -> None:
+        if next(self.requests) % 3 == 0:
+            raise Unavailable("503")
+
+
+class OrdersFromServer(Orders):
+    """Loses the server after the first item of a page."""
+
+    ask: Callable[[], None]
+
+    def read_page(self, cursor):
+        items, following = super().read_page(cursor)
+        return self.asking(items), following
+
+    def asking(self, items: list[Order]) -> Iterator[Order]:
+        yield from items
+        self.ask()
+
+
+class PiecesToServer(Pieces):
+    ask: Callable[[], None]
+
+    def connect(self, writer: str) -> None:
+        self.ask()
+
+    def put(self, key: str, items: list[Any]) -> None:
+        self.ask()
+        super().put(key, items)
+
+
+class AwayForLateDrivers(Pieces):
+    def connect(self, writer: str) -> None:
+        if writer == "check":
+            away()
+
+
+def away() -> None:
+    raise Unavailable("503")
+
+
+def test_a_source_whose_server_does_not_answer_looks_again():
+    assert check_source(OrdersFromServer(ask=Answers().ask), changes=[nothing]) == [Order(0), Order(1)]
+    with pytest.raises(ContractBroken, match="OrdersFromServer got no answer in 20 attempts: 503"):
+        check_source(OrdersFromServer(ask=away))
+
+
+@pytest.mark.slow
+def test_a_sink_whose_server_does_not_answer_is_applied_again():
+    ask = Answers().ask
+    check_sink(lambda folder: PiecesToServer(folder=str(folder), ask=ask), texts, ["a", "b"], ["c"])
+    with pytest.raises(ContractBroken, match="AwayForLateDrivers got no answer in 20 attempts: 503"):
+        check_sink(lambda folder: AwayForLateDrivers(folder=str(folder)), texts, ["a"])
