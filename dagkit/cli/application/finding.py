@@ -11,9 +11,10 @@ from typing import Any, TypeGuard
 
 from dagkit.api.application import FunctionApplication, StreamingApplication, name_after
 from dagkit.api.traces import shown_path
-from dagkit.cli.application.importing import authored, importable, imported, module_of
+from dagkit.cli.application.importing import authored, importable, module_named, module_of
 from dagkit.conf.declared.declarative import ENDINGS, declared_application
 from dagkit.errors import ApplicationNotFound, Where, did_you_mean, near
+from dagkit.ground.application_folder import LEDGER
 from dagkit.ground.urls import is_url
 
 FUNCTION = "populate_dag"
@@ -41,7 +42,6 @@ class Place:
     shown: str
     file: Path | None
     candidates: tuple[Candidate, ...]
-    module: ModuleType | None = None
 
     @property
     def folder(self) -> Path | None:
@@ -89,26 +89,21 @@ def place_of(target: str) -> Iterator[Place]:
         )
     else:
         with module_of(path, str(path)) as module:
-            yield Place(target, path.absolute(), _candidates(module, path, target), module)
+            yield Place(target, path.absolute(), _candidates(module, path, target))
 
 
 @contextlib.contextmanager
 def _referred(target: str, path: Path) -> Iterator[Place]:
     """Resolve `module:Class` or `file.py:Class`, if APP has that form."""
-    file, _, name = target.rpartition(":")
-    if file.endswith(".py"):
-        path = Path(file)
-        if _is(Path.is_file, path) and name.isidentifier():
-            with module_of(path, file) as module:
-                yield _member(module, name, file, target)
-            return
-    if file.endswith(".py") or not _is_reference(target):
+    source, _, name = target.rpartition(":")
+    is_file = source.endswith(".py")
+    path = Path(source) if is_file else path
+    if not (_is(Path.is_file, path) and name.isidentifier() if is_file else _is_reference(target)):
         meant = near(path.name, _names_in(path.parent))
         instead = _FORMS if meant is None else f"did you mean {str(path.parent / meant)!r}?"
-        problem = f"there is no file or folder {str(path if file.endswith('.py') else target)!r}"
-        raise ApplicationNotFound(problem, instead)
-    with importable(Path.cwd()):
-        yield _member(imported(file), name, file, target)
+        raise ApplicationNotFound(f"there is no file or folder {str(path if is_file else target)!r}", instead)
+    with module_named(source) as module:
+        yield _member(module, name, source, target)
 
 
 def _is(kind: Callable[[Path], bool], path: Path) -> bool:
@@ -143,7 +138,7 @@ def _app_in(folder: Path, target: str) -> Path:
 
 def holds_a_ledger(target: str) -> bool:
     """Whether the target is an application's folder, not an application; a URL is always a folder."""
-    return is_url(target) or (Path(target) / "ledger" / "ledger.json").is_file()
+    return is_url(target) or Path(target, LEDGER).is_file()
 
 
 def _is_reference(target: str) -> bool:
@@ -158,6 +153,7 @@ def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate,
     """The applications that the module itself defines, in the order of their lines; else its function."""
     held = list(dict.fromkeys(filter(inspect.isclass, vars(module).values())))
     applications = [value for value in held if is_application(value)]
+    # A file may import another application, such as its base class: that one belongs to its own file.
     defined = [value for value in applications if value.__module__ == module.__name__]
     if defined:
         return tuple(_of_class(value) for value in defined)
@@ -234,10 +230,10 @@ def _member(module: ModuleType, name: str, module_name: str, target: str) -> Pla
     file = Path(module.__file__).absolute() if module.__file__ else None
     value: Any = vars(module).get(name)
     if is_application(value):
-        return Place(target, file, (_of_class(value),), module)
+        return Place(target, file, (_of_class(value),))
     if inspect.isfunction(value):
         own = name_after(file) if file and name == FUNCTION else name
-        return Place(target, file, (_of_function(value, own),), module)
+        return Place(target, file, (_of_function(value, own),))
     fitting = [n for n, v in vars(module).items() if is_application(v) or n == FUNCTION]
     what = "is not an application" if name in vars(module) else "does not exist"
     near = did_you_mean(name, fitting, "" if fitting else f"{module_name} holds no application")
