@@ -56,7 +56,7 @@ class Join(Operator):
     weight: int = 1
     first = InputPort(int)
     second = InputPort(float, optional=True)
-    third = InputPort(int | str, optional=True)
+    third = InputPort[int | str](optional=True)
     fourth = InputPort(object, optional=True)
     back = InputPort(int, optional=True)
     a = OutputPort(int)
@@ -154,7 +154,8 @@ class RandomGraph(StreamingApplication):
 def _made(number: int, chance: random.Random) -> Root | Join | Carry[int] | Boxed:
     if number == 0 or chance.random() < 0.01:
         return Root()
-    return chance.choices([Join(weight=number), Carry[int](), Carry(), Boxed()], [16, 1, 2, 1])[0]
+    kinds: list[Join | Carry[int] | Boxed] = [Join(weight=number), Carry[int](), Carry(), Boxed()]
+    return chance.choices(kinds, [16, 1, 2, 1])[0]
 
 
 def _inlets(inner: Sequence[int], chance: random.Random) -> list[tuple[int, str]]:

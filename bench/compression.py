@@ -119,10 +119,11 @@ def measured(folder: Path, size: int, rounds: int) -> Result:
             if counts:
                 assert lines == sum(lines for _, lines in answers) == text.all.lines, "each line is read once"
     igzip, first, second = (times[name][1:] for name in ("igzip", "first", "second"))
-    speeds = [size / 1e6 / statistics.median(of_each) for of_each in (igzip, first, second)]
+    speed, speed_first, speed_second = (size / 1e6 / statistics.median(of_each) for of_each in (igzip, first, second))
     first_ratio = statistics.median(theirs / ours for theirs, ours in zip(igzip, first, strict=True))
     second_ratio = statistics.median(before / after for before, after in zip(first, second, strict=True))
-    return Result(*speeds, first_ratio, second_ratio, statistics.median(elapsed[1:]), rounds)
+    elapsed_ratio = statistics.median(elapsed[1:])
+    return Result(speed, speed_first, speed_second, first_ratio, second_ratio, elapsed_ratio, rounds)
 
 
 def holds(result: Result) -> bool:

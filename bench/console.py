@@ -151,7 +151,8 @@ def runs(gib: float, rounds: int) -> tuple[list[float], list[float]]:
     for number in range(round(gib * 4)):
         Path(f"text/{number}").symlink_to(Path("part").absolute())
     spark = local_session(len(os.sched_getaffinity(0)))
-    without, beside = [], []
+    without: list[float] = []
+    beside: list[float] = []
     for _ in range(rounds + 1):
         for console, seconds in ((None, without), (Console(RunFolder(str(Path("run").absolute()))), beside)):
             began = time.perf_counter()

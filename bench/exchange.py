@@ -160,8 +160,8 @@ def measured(backend: SparkBackend, name: str, megabytes: int, least: float | No
         begun = time.perf_counter()
         answer = backend.run(WindowTask(number, tuple(outbox.rest())))
         best = min(best, time.perf_counter() - begun)
-        seen = sum(report.state["receive"]["seen"] for report in answer.reports if "receive" in report.state)
-        assert seen == lines, f"every line arrives once: {seen} of {lines}"
+        counts: list[Any] = [report.state["receive"]["seen"] for report in answer.reports if "receive" in report.state]
+        assert sum(counts) == lines, f"every line arrives once: {sum(counts)} of {lines}"
     moved = lines * LINE_BYTES / 1e6
     return Measured(name, moved, best, moved / best, least)
 

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 
 from bench._chart import Bar, Chart
 from bench._page import machine_in_words, spread, write_part
+from bench.ingesting.asking import process_of
 from bench.ingesting.contestants import Contestant
-from bench.ingesting.race import process_of
 from bench.ingesting.sizes import cores
 from bench.ingesting.text import age
 from bench.skewing.work import burning, rounds_for

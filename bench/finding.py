@@ -24,6 +24,8 @@ from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from bench._page import machine_in_words, write_part
 from bench.ingesting.text import age
 from dagkit.engine.record.stored import StoredState
@@ -124,8 +126,8 @@ def measure(count: int, rounds: int) -> Measured:
             for rescan, splitter in later.items():
                 times[rescan].append(_later_scan(splitter))
         found, known = _memory(place)
-        medians = {name: statistics.median(measured) for name, measured in times.items()}
-        return Measured(count, rounds, *(medians[name] for name in times), found / count, known / count)
+        find, first, files, folders = (statistics.median(measured) for measured in times.values())
+        return Measured(count, rounds, find, first, files, folders, found / count, known / count)
 
 
 def _find(place: Path, count: int) -> None:
@@ -197,7 +199,7 @@ def _scans_of_seen(place: Path, count: int, rounds: int) -> tuple[float, float, 
     times = []
     for rescan in ("files", "folders"):
         scanner = {"files": [str(place)], "rescan": rescan, "scan_interval_millis": 0}
-        state = {"known": known, "knows_paths": True, "next_block_id": count}
+        state: dict[str, JsonValue] = {"known": known, "knows_paths": True, "next_block_id": count}
         splitter = Alone(FileSplitterInput(scanner=scanner), state=state, now=FakeClock().now)
         splitter.look()
         splitter.look()  # a folder is listed twice if it changed just before it was listed first

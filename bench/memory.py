@@ -37,7 +37,7 @@ class Dropping(StreamingApplication):
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=files))
         reader = dag.add_operator("Reader", LineReader(min_readers=2))
         keep = dag.add_operator("Filter", Filter(~value.starts_with(".")))
-        writer = dag.add_operator("Writer", RecordWriter(file_path=self.folder / "output"))
+        writer = dag.add_operator("Writer", RecordWriter(file_path=str(self.folder / "output")))
         for port in (keep.input, writer.input):
             dag.set_input_port_attribute(port, PortContext.PARTITION_PARALLEL, True)
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)

@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
+from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from bench._chart import Bar, Chart
@@ -32,7 +33,7 @@ from bench.ingesting.with_spark import _session as spark_session
 from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
 from dagkit.backends.spark import local_session
 from dagkit.launching import launch
-from dagkit_operators import DeltaWriter, FileSplitterInput, ParquetPartWriter, ParquetReader, SqlWriter
+from dagkit_operators import DeltaWriter, FileSplitterInput, ParquetContext, ParquetPartWriter, ParquetReader, SqlWriter
 from tests.services import postgres
 
 LEAST_RATIO = {"PostgreSQL": 1.0, "Delta": 0.8, "Parquet": 0.8}
@@ -77,8 +78,8 @@ class Write(StreamingApplication):
     def writer(self) -> Any:
         match self.kind_of_table:
             case "PostgreSQL":
-                given = {"url": self.target, "password": postgres.PASSWORD, "table": self.folder.name}
-                return SqlWriter(record_type=Row, **given)
+                password = SecretStr(postgres.PASSWORD)
+                return SqlWriter(record_type=Row, url=self.target, password=password, table=self.folder.name)
             case "Delta":
                 return DeltaWriter(uri=str(self.folder / "table"), record_type=Row)
             case _:
@@ -87,7 +88,9 @@ class Write(StreamingApplication):
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         size = -(-self.source.stat().st_size // cores())
         splitter = dag.add_operator("Split", FileSplitterInput(scanner={"files": [str(self.source)]}, block_size=size))
-        reader = dag.add_operator("Read", ParquetReader(min_readers=cores(), reader_context={"record_type": Row}))
+        reader = dag.add_operator(
+            "Read", ParquetReader(min_readers=cores(), reader_context=ParquetContext(record_type=Row))
+        )
         writer = dag.add_operator("Write", self.writer())
         dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
         dag.set_attribute(DagContext.APPLICATION_PATH, str(self.folder / "application"))

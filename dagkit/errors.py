@@ -85,6 +85,7 @@ Code = Literal[
     "affinity-conflicting",
     "affinity-ignored",
     "output-read",
+    "output-shared",
     "file-doubled",
     # property files
     "file-unreadable",

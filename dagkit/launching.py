@@ -155,9 +155,12 @@ def launch_compiled(
         _warn_of_late_outputs(compilation)
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
     with _signals() as interrupts, contextlib.ExitStack() as shown_status:
+        # first of all: a restart that was killed may have renamed the folder that everything below reads
         finish_restart(place)
         if fresh:
             _check_outputs(compilation, durable=durable)  # a launch that cannot write renames no earlier run
+        # the lock is held until the status names this driver: a second launch, which waits for it, then finds the
+        # status
         with claimed(place, take_over=take_over, fresh=fresh) as kept:
             ledger = Ledger.create(place, clock=clock, durable=durable)
             refuse_another(ledger, compilation.application)  # before anything in its folder is replaced
@@ -168,6 +171,7 @@ def launch_compiled(
                 shown_status.enter_context(watch(picture.snapshot))
         with logged(place, compilation.application) as log, Masking.of(lambda: program_of(compilation)).masked():
             everyone: list[Observer] = [status, *in_notebook(picture), *log, *observers, *tracing()]
+            # one list for the whole launch: an observer that raised once is called by no later session either
             publish = Observers(everyone).publish
             if kept is not None:
                 step = f"beginning again; the earlier run is in {shown(kept)}; its output files stay"
@@ -188,7 +192,7 @@ def launch_compiled(
                     fingerprint=fingerprint(compilation.plan),
                     version=version,
                     clock=clock,
-                    observers=everyone,
+                    observers=[publish],
                     probe=probe,
                 )
                 loop = Loop(state, last_window=None if ended is None else ended.last_window)
@@ -216,7 +220,7 @@ _OPTIONS = {
 
 
 def _warn_of_late_outputs(compilation: Compilation) -> None:
-    """Warn of connected outputs that send nothing while the inputs of a launch that runs until it is stopped go on."""
+    """Warn of connected outputs that send nothing before the inputs end, in a launch that runs until it is stopped."""
     for node in compilation.graph.nodes:
         for port in node.output_ports.values():
             if port.when_drained and compilation.graph.streams_from(node.name, port.name):
@@ -336,6 +340,7 @@ def _signals() -> Iterator[_Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
+    # a process that an operator forks inherits the handler, and is to end at a signal
     ask = only_here(interrupts.ask)
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -124,10 +124,10 @@ def following(settings: ScalingSettings) -> Chooser:
 class InFlight:
     """A running window."""
 
-    given: WindowSchedule
+    schedule: WindowSchedule
     backlog: BacklogCount
     """The backlog of its work."""
-    worked: list[SlotResult]
+    results: list[SlotResult]
     window_id: int
     began: float
     ends: float
@@ -168,7 +168,7 @@ class Simulation:
         return self.course()
 
     def course(self) -> Course:
-        """What happened until now."""
+        """The course until now."""
         changes, drained = tuple(self.changes), tuple(self.drained)
         return Course(changes, drained, self.windows, self.slot_millis, self.now, self.began_with)
 
@@ -214,23 +214,23 @@ class Simulation:
         """Start a window, and return what was scheduled."""
         self.windows += 1
         overlaps = self.world.overlap > 1
-        given = self.scheduler.next(self.windows, {INTO: self.count}, {INTO: self.cuts}, overlaps=overlaps)
-        given, worked, ends = self.work(given)
+        schedule = self.scheduler.next(self.windows, {INTO: self.count}, {INTO: self.cuts}, overlaps=overlaps)
+        schedule, results, ends = self.work(schedule)
         ends += self.world.window_millis / 2
-        backlog = BacklogCount.of(all_in(given.allocation))
-        self.in_flight.append(InFlight(given, backlog, worked, self.windows, self.now, ends, not self.in_flight))
-        return given
+        backlog = BacklogCount.of(all_in(schedule.allocation))
+        self.in_flight.append(InFlight(schedule, backlog, results, self.windows, self.now, ends, not self.in_flight))
+        return schedule
 
-    def work(self, given: WindowSchedule) -> tuple[WindowSchedule, list[SlotResult], float]:
-        """What was allocated in the end, the results of the slots, and when the last of them ends."""
-        worked, ends = [], self.now
-        for slot, items in enumerate(given.allocation[INTO]):
+    def work(self, schedule: WindowSchedule) -> tuple[WindowSchedule, list[SlotResult], float]:
+        """The final allocation, the results of the slots, and when the last of them ends."""
+        results, ends = [], self.now
+        for slot, items in enumerate(schedule.allocation[INTO]):
             begins = self.begins()
-            worked.append(self.read(slot, items, given.lasts_millis))
-            is_free = begins + worked[-1].busy_millis + self.world.slot_millis
+            results.append(self.read(slot, items, schedule.lasts_millis))
+            is_free = begins + results[-1].busy_millis + self.world.slot_millis
             heapq.heappush(self.free, is_free)
             ends = max(ends, is_free)
-        return given, worked, ends
+        return schedule, results, ends
 
     def begins(self) -> float:
         """When the next slot begins: once a core is free."""
@@ -266,10 +266,10 @@ class Simulation:
         since = max(window.began, self.counted_up_to)
         self.slot_millis += (self.now - since) * min(at_once, self.world.cores_at(self.now))
         self.counted_up_to = self.now
-        took, busy = self.now - window.began, [result.busy_millis for result in window.worked]
+        took, busy = self.now - window.began, [result.busy_millis for result in window.results]
         self.costs.committed(took, max(busy, default=0.0))
-        self.speed.read(sum(result.work for result in window.worked), sum(busy))
-        self.scheduler.over(window.given, window.worked, took if window.alone else None)
+        self.speed.read(sum(result.work for result in window.results), sum(busy))
+        self.scheduler.over(window.schedule, window.results, took if window.alone else None)
         self.has_news = True
         if not self.in_flight and not len(self.scheduler.queue):
             self.drained.append(self.now)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from dagkit.api import outage
 from dagkit.ground.urls import resolved
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # A loaded machine is no fault of the code, so no example has a deadline. The gate draws the same examples each time: a
-# change is not kept out by an example that it did not cause. Trials draw others, and more.
+# change is not kept out by an example that it did not cause. It prints the first one that fails as it is, because
+# searching for a smaller one takes longer than a test may. Trials draw others, and more, and search.
 settings.register_profile(
     "gate",
     deadline=None,
     derandomize=True,
     max_examples=25,
     print_blob=True,
+    phases=[Phase.explicit, Phase.generate],
+    report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("trials", settings.get_profile("gate"), derandomize=False, max_examples=200)
+settings.register_profile("trials", settings.get_profile("gate"), derandomize=False, max_examples=200, phases=[*Phase])
 settings.load_profile("gate")
 
 # With the archive of Java's classes that `make test` made, Spark starts in half the time. No launch of a test leaves a

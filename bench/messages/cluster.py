@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it exports it
 
 PARTITIONS = 4
 VALUE_BYTES = 100

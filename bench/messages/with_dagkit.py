@@ -35,7 +35,7 @@ class Copy(StreamingApplication):
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         at = {"bootstrap_servers": self.task.address}
         splitter = dag.add_operator(
-            "Split", KafkaSplitter(topics=[self.task.source], interval_millis=self.interval_millis, **at)
+            "Split", KafkaSplitter(topics=(self.task.source,), interval_millis=self.interval_millis, **at)
         )
         reader = dag.add_operator("Read", KafkaReader(min_readers=cores(), **at))
         outlet: Any = reader.messages

@@ -6,8 +6,9 @@ from math import inf
 from statistics import mean
 
 from bench.scaling.trials import Machine, best_fixed, fixed, simulated
+from dagkit.engine.record.backlogs import Arrival
 from dagkit.scaling import ScalingSettings
-from dagkit.simulation import Arrival, following
+from dagkit.simulation import following
 
 MIB = 1 << 20
 DRAWS = 3

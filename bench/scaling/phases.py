@@ -101,7 +101,7 @@ class Reading(Application):
         coming = dag.add_operator("Coming", Coming(path=str(self.folder / "text"), **self.phases))
         reader = dag.add_operator("Reader", LineReader(**self.reader))
         keep = dag.add_operator("Filter", Filter(is_wanted))
-        writer = dag.add_operator("Writer", RecordWriter(file_path=self.folder / "output"))
+        writer = dag.add_operator("Writer", RecordWriter(file_path=str(self.folder / "output")))
         for port in (keep.input, writer.input):
             dag.set_input_port_attribute(port, PortContext.PARTITION_PARALLEL, True)
         dag.add_stream("blocks", coming.out, reader.blocks_metadata_input)

@@ -98,8 +98,8 @@ class SimulatedSlot:
             self.positions += done
             self.left.append(self.item.part(self.at, self.item.end).measured(done, millis, 0))
         self.left += self.waiting
-        done = WorkDone(left=self.left, amount=self.positions, gave=self.gave, took=self.took, is_linked=True)
-        return Report(0, self.slot, done={INTO: done}, busy_millis=self.busy_millis)
+        work_done = WorkDone(left=self.left, amount=self.positions, gave=self.gave, took=self.took, is_linked=True)
+        return Report(0, self.slot, done={INTO: work_done}, busy_millis=self.busy_millis)
 
     def _work(self, item: WorkItem, until: float) -> None:
         reached = self.cost.reached(self.at, max(0.0, until - self.now) / self.slower)

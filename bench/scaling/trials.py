@@ -162,7 +162,8 @@ def simulated(
         if given_up_after < inf and world.soonest_from(trial.now, left) >= given_up_after:
             break
     course = trial.course()
-    return Trial(*(getattr(course, each.name) for each in fields(course)), splits=tuple(trial.splits))
+    known = {each.name: getattr(course, each.name) for each in fields(course)}
+    return Trial(**known, splits=tuple(trial.splits))
 
 
 class _Trial(Simulation):
@@ -179,26 +180,26 @@ class _Trial(Simulation):
         self.splits: list[tuple[int, Split]] = []
 
     def start(self) -> WindowSchedule:
-        given = super().start()
+        schedule = super().start()
         if self.keeps_splits:
-            self.splits += [(self.windows, split) for split in given.cuts]
-        return given
+            self.splits += [(self.windows, split) for split in schedule.cuts]
+        return schedule
 
-    def work(self, given: WindowSchedule) -> tuple[WindowSchedule, list[SlotResult], float]:
+    def work(self, schedule: WindowSchedule) -> tuple[WindowSchedule, list[SlotResult], float]:
         if not self.machine.hands_over or self.count > self.machine.cores_at(self.now):
-            return super().work(given)
+            return super().work(schedule)
         slots = []
-        for slot, items in enumerate(given.allocation[INTO]):
+        for slot, items in enumerate(schedule.allocation[INTO]):
             begins, slower = self.begins(), self._slower()
-            ends = begins + given.lasts_millis
+            ends = begins + schedule.lasts_millis
             slots.append(SimulatedSlot(slot, begins, ends, deque(items), self.cost, slower, self.machine.claim))
         reports = worked_together(slots)
         self.done_millis += sum(one.busy_millis / one.slower for one in slots)
         is_free = max(one.now for one in slots) + self.machine.slot_millis
         for _ in slots:
             heapq.heappush(self.free, is_free)
-        given, answer = settle_handovers(self.windows, given, Answer(tuple(reports)))
-        return given, answer.results, is_free
+        schedule, answer = settle_handovers(self.windows, schedule, Answer(tuple(reports)))
+        return schedule, answer.results, is_free
 
     def read(self, slot: int, items: Sequence[WorkItem], lasts: float) -> SlotResult:
         machine, cost, slower = self.machine, self.cost, self._slower()
@@ -224,7 +225,7 @@ class _Trial(Simulation):
     def complete(self) -> InFlight:
         window = super().complete()
         if self.keeps_splits:
-            splits = [*window.given.handed, *split_at_the_end(window.given.allocation, window.worked)]
+            splits = [*window.schedule.handed, *split_at_the_end(window.schedule.allocation, window.results)]
             self.splits += [(window.window_id, split) for split in splits]
         return window
 

@@ -59,15 +59,17 @@ class Typed:
     def dump(self, value: Any) -> JsonValue:
         if self._adapter is None:
             raise Unwritable(value)
-        data = tagged(value) if self._open else self._dumped(value)
-        if not is_same(self._read(data, value), value):
+        data: JsonValue = tagged(value) if self._open else self._dumped(value)
+        # Read at once: pydantic writes some values, such as those of a subclass, in a form that it reads as others.
+        try:
+            restored = self.load(data)
+        except (ValueError, TypeError) as error:
+            raise Unwritable(value) from error
+        if not is_same(restored, value):
             raise Unwritable(value)
-        return data  # type: ignore[no-any-return] # as JSON has it
+        return data
 
     def load(self, data: JsonValue) -> Any:
-        return self._loaded(data)
-
-    def _loaded(self, data: Any) -> Any:
         assert self._adapter is not None, "only a type that pydantic supports was written"
         return self._adapter.validate_python(untagged(data) if self._open else data)
 
@@ -75,12 +77,6 @@ class Typed:
         assert self._adapter is not None, "dump refuses a type that pydantic does not support"
         try:
             return self._adapter.dump_python(value, mode="json", warnings="none")
-        except (ValueError, TypeError) as error:
-            raise Unwritable(value) from error
-
-    def _read(self, data: Any, value: Any) -> Any:
-        try:
-            return self._loaded(data)
         except (ValueError, TypeError) as error:
             raise Unwritable(value) from error
 
@@ -108,7 +104,8 @@ def adapter_of(declared: Any) -> Adapter:
     """The adapter of a type. It is cached, because each window asks for it."""
     try:
         hash(declared)
-    except TypeError:  # an annotation may hold an object that cannot be hashed
+    # An annotation may hold an object that cannot be hashed.
+    except TypeError:
         return _adapter(declared)
     return _adapter_once(declared)
 

@@ -54,7 +54,8 @@ def may_be_called(found: Any, home: str | None) -> bool:
     bearer = found if isinstance(found, type) else getattr(found, "__objclass__", None)
     if bearer in _CLASSES_OF_PYTHON:
         return True
-    if not hasattr(found, "__qualname__"):  # a callable instance, which the module that holds it created
+    # A callable instance belongs to the module that holds it.
+    if not hasattr(found, "__qualname__"):
         return not isinstance(found, ModuleType)
     top = _top(str(getattr(found, "__module__", None)))
     is_value = isinstance(found, type) and top in (_top(__name__), *_VALUES)

@@ -73,6 +73,7 @@ class Component(BaseModel):
         except ValidationError as invalid:
             self._keep_unvalidated(given)
             errors = invalid.errors(include_url=False)
+            # A default that is computed from other properties is missing only because of their faults.
             self._faults = tuple(
                 _fault(type(self), error) for error in errors if error["type"] != "default_factory_not_called"
             )
@@ -119,9 +120,11 @@ class Component(BaseModel):
             """Look up a private attribute. pydantic takes ten times as long, and operators use them for each item."""
             try:
                 return object.__getattribute__(self, "__pydantic_private__")[name]
-            except (AttributeError, KeyError, TypeError):  # not a private attribute, or `__init__` did not run
+            except (AttributeError, KeyError, TypeError):
+                # Not a private attribute, or `__init__` did not run.
                 pass
-            return super().__getattr__(name)  # outside of the handler, so that the error has no context
+            # Outside of the handler, so that the error has no context.
+            return super().__getattr__(name)
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of the same class and have equal properties, however these were set."""
@@ -155,6 +158,7 @@ class Component(BaseModel):
 
     def configured(self, properties: Mapping[str, Any]) -> Self:
         """A copy of this component with these properties set."""
+        # Without the constructor of the class: that of an author may take other arguments than properties.
         configured = self.model_copy()
         Component.__init__(configured, **{**self._given, **properties})
         return configured

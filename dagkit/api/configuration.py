@@ -57,7 +57,8 @@ class Setting:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+# Without `==`: a command line may set one key twice to one value, and these are two entries.
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """A key and its value from one source."""
 

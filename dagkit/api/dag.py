@@ -142,6 +142,7 @@ class Dag:
         self.exposures: list[Exposure] = []
         self.faults: list[Diagnostic] = []
         self._by_name: dict[str, Placement] = {}
+        # By identity, since operators with equal properties are equal, and different vertices.
         self._by_component: dict[int, Placement] = {}
         self._stream_names: dict[str, Stream] = {}
         self._drawn_from: dict[tuple[int, str], Stream] = {}
@@ -158,6 +159,7 @@ class Dag:
 
     def _place(self, name: str, component: ComponentT) -> ComponentT:
         where = _author_line()
+        # As objects: a type checker takes their declared types for granted, and not every caller is checked by one.
         given: tuple[object, object] = (name, component)
         if isinstance(given[0], Component) and isinstance(given[1], str):
             raise TypeError(f"{component!r} is not an operator: did you swap name and operator?")
@@ -167,7 +169,8 @@ class Dag:
             )
         if not component.is_made:
             cls = type(component).__name__
-            Component.__init__(component)  # so that the compiler can check it and report further faults
+            # So that the compiler can check it, and report further faults.
+            Component.__init__(component)
             self._fault(
                 "property-invalid",
                 f"{name}: __init__ of {cls} does not call that of its base",
@@ -245,7 +248,7 @@ class Dag:
         if isinstance(pair, str):
             self._fault(
                 "wiring-ambiguous",
-                f"{_called(self, source)} >> {_called(self, sink)}: {pair}",
+                f"{_shown(source)} >> {_shown(sink)}: {pair}",
                 where,
                 "write the ports out, as in reader.messages >> keep.input",
             )
@@ -254,13 +257,13 @@ class Dag:
         port = outlet.port.name if isinstance(outlet, Outlet) else outlet.name
         drawn = self._drawn_from.get((id(outlet.operator), port))
         if drawn is None:
-            name = outlet.stream_name or f"{_called(self, outlet.operator)}:{port}"
+            name = outlet.stream_name or f"{called(outlet.operator)}:{port}"
             drawn = self._drawn_from[id(outlet.operator), port] = self._draw(name, where)
             drawn.connect(Outlet(outlet.operator, outlet.port) if isinstance(outlet, Outlet) else outlet, where)
         elif outlet.stream_name not in (None, drawn.name):
             self._fault(
                 "port-taken",
-                f"{_called(self, outlet)} is already on stream {drawn.name!r}, and cannot be on {outlet.stream_name!r}",
+                f"{_shown(outlet)} is already on stream {drawn.name!r}, and cannot be on {outlet.stream_name!r}",
                 where,
                 "leave the second name out: one stream may have many sinks",
             )
@@ -376,7 +379,6 @@ def _author_line() -> Where:
     return Where(shown_path(frame.f_code.co_filename), frame.f_lineno)
 
 
-def _called(dag: Dag, end: Any) -> str:
-    """The name of an end of a stream in messages: the author's name for an operator, or `operator.port`."""
-    placement = dag.placement_of(end)
-    return placement.name if placement else repr(end) if isinstance(end, Inlet | Outlet) else called(end)
+def _shown(end: Any) -> str:
+    """An end of a stream in messages: the author's name for an operator, or `operator.port`."""
+    return called(end) if isinstance(end, Component) else repr(end)

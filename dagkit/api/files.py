@@ -216,14 +216,20 @@ class CountsUnsent(Protocol):
 
 def example_files(operator: Any) -> Mapping[str, Sequence[str]]:
     """Examples of paths of the files that are written for an operator, by the folder that holds them."""
-    found: dict[str, list[str]] = {}
-    for declared in output_files(operator.__class__).values():
-        folder = absolute(str(declared.directory(operator)))
-        found.setdefault(folder, []).extend(_within(folder, name) for name in declared.examples(operator))
+    found = example_outputs(operator)
     receipts = operator.receipts_folder() if isinstance(operator, WantsReceipts) else None
     if receipts is not None:
         folder = absolute(receipts)
         found.setdefault(folder, []).append(_within(folder, "receipt.json"))
+    return found
+
+
+def example_outputs(operator: Any) -> dict[str, list[str]]:
+    """Examples of paths of the files that an operator itself writes, by the folder that holds them."""
+    found: dict[str, list[str]] = {}
+    for declared in output_files(operator.__class__).values():
+        folder = absolute(str(declared.directory(operator)))
+        found.setdefault(folder, []).extend(_within(folder, name) for name in declared.examples(operator))
     return found
 
 

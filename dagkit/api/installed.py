@@ -43,7 +43,8 @@ def _lent_in(folder: Path) -> Iterator[Path]:
 
     Other folders in .pth files hold code that is installed in development mode, so they do not count as libraries.
     """
-    if not os.access(folder, os.R_OK | os.X_OK):  # as the home of another user may be; no worker finds it either
+    # The home of another user may be closed, and no worker finds what is there.
+    if not os.access(folder, os.R_OK | os.X_OK):
         return
     for lending in sorted(folder.glob("*.pth")):
         for line in lending.read_text(encoding="utf-8", errors="replace").splitlines():

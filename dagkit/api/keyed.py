@@ -70,6 +70,8 @@ class Keyed(MutableMapping[K, V]):
     def __contains__(self, key: object) -> bool:
         return key in self._values or self._restore(key)
 
+    # The next three are those of Mapping, which read a missing key by `[]`. Here that would create it.
+
     def get(self, key: K, default: Any = None) -> Any:
         """The value of a key, or the default. It adds no key."""
         return self._values[key] if key in self else default
@@ -117,6 +119,7 @@ class Keyed(MutableMapping[K, V]):
     def saved(self, keys: Adapter, values: Adapter) -> SavedKeys:
         """The values as JSON. It costs what was read; if nothing changed, it is the same object as before."""
         before = self._stored.saved
+        # Each saved key that was restored is in both, unless it was deleted.
         gone = self._taken - set(self._read.values()) if len(self._taken) > len(self._read) else ()
         changed: dict[str, Any] = {}
         for key, value in self._values.items():
@@ -134,6 +137,7 @@ class Keyed(MutableMapping[K, V]):
             if text in self._stored.saved and text not in self._taken:
                 self._take(text, self._stored.saved[text])
                 return True
+        # A key such as a tuple may be equal to a saved one that has another text.
         if not self._stored.is_found_by_text(key):
             self._restore_all()
         return key in self._values
@@ -178,12 +182,15 @@ class Stored:
 
     def texts_of(self, key: object) -> Iterator[str]:
         """The texts of a key, and of the bool and the floats that are equal to it, if it can be written as a key."""
+        # Equal keys such as 1, 1.0 and True, or 0 and -0.0, have different texts. Without these, an operator would have
+        # two values for one key.
         same = [float(key), -float(key), bool(key)] if type(key) is int and abs(key) < _ABOVE_FLOATS else []
         with suppress(Unwritable):
             yield from (_text_of(self.keys.dump(each)) for each in (key, *same) if each == key)
 
 
 _ABOVE_FLOATS = 2**1023
+"""Smaller integers can be converted to a float."""
 _NOTHING_STORED = Stored({}, Untyped(), Untyped())
 
 

@@ -155,13 +155,9 @@ class Metric:
             yield name, aggregator(values)
 
 
+@lru_cache(maxsize=1024)
 def declared_metrics(component: type) -> Mapping[str, Metric]:
     """The metrics of a class by name; those of its bases come first. A method that overrides a metric is one too."""
-    return _metrics(component)
-
-
-@lru_cache(maxsize=1024)
-def _metrics(component: type) -> Mapping[str, Metric]:
     found: dict[str, Metric] = {}
     for ancestor in reversed(component.__mro__):
         for name, value in vars(ancestor).items():
@@ -182,7 +178,7 @@ def counting_metrics(component: type) -> Sequence[Metric]:
 
 def metrics_of(operator: Any) -> dict[str, Any]:
     """The current values of all metrics, by name. Raise `metric-invalid` if one cannot be reported."""
-    return {name: metric.of(operator) for name, metric in declared_metrics(type(operator)).items()}
+    return {name: metric.of(operator) for name, metric in declared_metrics(operator.__class__).items()}
 
 
 def start_over(operator: Any) -> None:
@@ -201,7 +197,7 @@ def aggregated(
     if chosen is not None:
         return dict(chosen.aggregate(window_id, reported))
     found: dict[str, Any] = {}
-    for name, metric in declared_metrics(type(operator)).items():
+    for name, metric in declared_metrics(operator.__class__).items():
         if values := [metrics[name] for metrics in reported if name in metrics]:
             found.update(metric.aggregated(values))
     return found

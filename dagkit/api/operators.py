@@ -192,7 +192,7 @@ class InputOperator(Operator):
     def emit_tuples(self) -> None:
         """Called once in each look, to emit the available items.
 
-        Raise `Shutdown` to end the input for good. Raise `Unavailable` if the source does not answer: what this look
+        Raise `Shutdown` to end the input forever. Raise `Unavailable` if the source does not answer: what this look
         emitted and changed in the state is undone, and the engine looks again after a pause, until the source answers.
         """
 
@@ -266,7 +266,8 @@ def rows_of(operator: type[Operator]) -> Rows | None:
     """What a class declares about the number of its items; None if a subclass changed how they are processed."""
     for ancestor in operator.__mro__:
         declared = vars(ancestor).get("rows", "")
-        if isinstance(declared, Rows | None):  # else it declares nothing, or a port of this name
+        # Any other value is a port of this name.
+        if isinstance(declared, Rows | None):
             return declared
         if {"process", "process_batch"} & vars(ancestor).keys():
             return None
@@ -339,6 +340,7 @@ def sending(operator: Operator, method: str) -> Callable[[Any], None]:
 def _not_yielded(operator: str, method: str, result: object) -> RunFailure:
     """The error for a result that is not an iterator. A returned text would be sent character by character."""
     if isinstance(result, Coroutine):
+        # Else Python warns of a coroutine that was never awaited, beside the failure.
         result.close()
         return RunFailure(
             f"{operator}.{method} is `async def`, which is never awaited",

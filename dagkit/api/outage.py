@@ -26,7 +26,8 @@ PATIENCE = Patience()
 _outages: "WeakSet[Outage]" = WeakSet()
 """Those of this process. One whose server nothing asks any longer is removed with the object that asked."""
 _lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # no thread of a child would release it
+# A fork while a thread has the lock would leave it locked in the child for ever.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _FORGOTTEN_SECONDS = 120.0
 """After this time without another failure, nothing asks the server any longer: an attempt may take long."""

@@ -54,6 +54,7 @@ def _all_pairs(pairs: list[Pair]) -> list[Pair]:
 
 def _main_pairs(pairs: list[Pair]) -> list[Pair]:
     """The pairs of main ports. If no output (or input) is marked as main, any output (or input) qualifies."""
+    # `>=` of booleans: if any is marked, only marked ones; if none is, all.
     outputs_marked = any(o.port.main for o, _ in pairs)
     inputs_marked = any(i.port.main for _, i in pairs)
     return [(o, i) for o, i in pairs if o.port.main >= outputs_marked and i.port.main >= inputs_marked]

@@ -42,6 +42,8 @@ class _Port(Generic[T]):
     @property
     def payload(self) -> Any:
         """The type of the items: the argument, else `X` of `InputPort[X]()`, else that of the annotation, else Any."""
+        # Only now: Python sets `__orig_class__` of `InputPort[X]()` after `__init__`, and the names in an annotation
+        # may be those of later classes.
         if self._payload is None:
             subscripted = getattr(self, "__orig_class__", None)
             if subscripted is not None:

@@ -72,6 +72,7 @@ def _texts(secret: object) -> Iterator[str]:
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """The parts of a value, each with its name. Elements of a list or set have none of their own: theirs is ""."""
+    # A component with faults lacks the values of properties that were not set.
     if isinstance(value, BaseModel):
         yield from ((name, getattr(value, name, None)) for name in type(value).model_fields)
     elif is_dataclass(value) and not isinstance(value, type):

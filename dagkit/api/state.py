@@ -136,8 +136,10 @@ class KeyedState(Declared[Keyed[K, V]], Generic[K, V]):
     def restored(self, saved: JsonValue, types: Bindings = NO_TYPES) -> Keyed[K, V]:
         stored = Stored(saved_keys(saved), *self._adapters(types))
         entries = stored.saved.layers[-1].set if isinstance(stored.saved, Overlay) else stored.saved
+        # The types may have changed since the state was saved. The first entry shows it here, and not when a window
+        # reads a key.
         for text, (value, _) in islice(entries.items(), 1):
-            stored.keys.load(json.loads(text))  # the present types may not be those that it was saved with
+            stored.keys.load(json.loads(text))
             stored.values.load(value)
         return Keyed(self._make, stored)
 

@@ -24,6 +24,7 @@ class Unwritable(ValueError):
 
 def tagged(value: Any) -> Any:
     """The value as JSON. Raise Unwritable if it has a class that `untagged` could not restore."""
+    # Exact classes: a value of a subclass would be restored as one of its base.
     kind = type(value)
     if kind in _UNTAGGED:
         return value

@@ -12,10 +12,10 @@ from dagkit.api.secrets import MASK
 from dagkit.compiler.repartition import relowered
 from dagkit.compiler.rules import check
 from dagkit.compiler.steps import Compilation
-from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import bare
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import Address, Malformed, PropertyPath, parse_path, text_of
-from dagkit.conf.sources.references import References, Unresolved, shown_instead, without_secret
+from dagkit.conf.sources.references import References, Unresolved, shown_instead, with_value, without_secret
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
@@ -116,10 +116,9 @@ class _Change:
         self.operator, self.name = operator, name
         self.key = f"{operator}.{name}"
         self.faults: list[Diagnostic] = []
-        self.address = _address(name)
-        self.raw, tainted = self._resolved(raw)
-        self.shown = shown_instead(self.address, self.key, raw, tainted=tainted)
-        self.origin = Origin(Source.COMMAND_LINE, None, self.key, self.shown)
+        entry = ParsedEntry(self.key, raw, Origin(Source.COMMAND_LINE, None, self.key), _address(name))
+        value, tainted = self._resolved(raw)
+        self.entry = with_value(entry, value, tainted=tainted)
 
     def changed(self) -> Node:
         """The node with the new value. Raise `ApplicationFaults` if the operator is unknown or the key malformed."""
@@ -127,9 +126,9 @@ class _Change:
         if node is None:
             help_ = did_you_mean(self.operator, [node.name for node in self.graph.nodes])
             self._refuse("operator-unknown", f"there is no operator {self.operator!r}", help_)
-        elif isinstance(self.address, Malformed):
-            self._refuse("key-malformed", f"{self.key}: {self.address.problem}", self.address.help)
-        elif self.shown == MASK:
+        elif isinstance(self.entry.parsed, Malformed):
+            self._refuse("key-malformed", f"{self.key}: {self.entry.parsed.problem}", self.entry.parsed.help)
+        elif self.entry.origin.shown == MASK:
             self.faults.append(_secret(self.operator, self.name))
         if self.faults or node is None:
             raise ApplicationFaults(self.compilation.application, self.faults)
@@ -146,13 +145,11 @@ class _Change:
         self.faults.append(Diagnostic(code, problem, help_))
 
     def _with_property(self, node: Node) -> Node:
-        assert not isinstance(self.address, Malformed), "malformed paths were refused before"
-        assert isinstance(self.address.sets, PropertyPath), "what follows prop. is a property"
-        rules = [Rule(self.address, self.raw, self.origin)]
-        configured = with_properties(node.operator, rules, node.name, self._conversion())
+        configured = with_properties(node.operator, [self.entry], node.name, self._conversion())
         self.faults += configured.diagnostics
         self.faults += [fault for _, fault in configured.unknown]
-        if not self.faults and self.shown is None and _holds_secret(configured.component, self.address.sets):
+        is_hidden = self.entry.origin.shown is not None
+        if not (self.faults or is_hidden) and _holds_secret(configured.component, self.entry.path):
             self.faults.append(_secret(self.operator, self.name))
         origins = {**node.property_origins, **configured.origins}
         return replace(node, operator=configured.component, property_origins=origins)
@@ -168,16 +165,15 @@ class _Change:
             )
             return node
         try:
-            value = attribute_value(attribute, self.raw, self.compilation.home, imports=False)
+            value = attribute_value(attribute, self.entry.value, self.compilation.home, imports=False)
         except ClassNotFound as missing:
             self.faults.append(Diagnostic("class-not-found", f"{self.key}: {missing}", missing.help))
             return node
         except ValueError as refused:
-            shown = repr(self.raw) if self.shown is None else self.shown
-            why = without_secret(str(refused), self.raw, self.shown)
-            self._refuse("attribute-invalid", f"{self.key} cannot be {shown}: {why}", "fix the value")
+            why = without_secret(str(refused), self.entry.value, self.entry.origin.shown)
+            self._refuse("attribute-invalid", f"{self.key} cannot be {self.entry.shown}: {why}", "fix the value")
             return node
-        return replace(node, attributes={**node.attributes, attribute: Setting(value, self.origin)})
+        return replace(node, attributes={**node.attributes, attribute: Setting(value, self.entry.origin)})
 
     def _conversion(self) -> Conversion:
         codecs = self.graph.application_value(DagContext.STRING_CODECS)

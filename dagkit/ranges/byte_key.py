@@ -192,6 +192,8 @@ class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, 
 
     def _split_inside(self, key: bytes) -> SplitRestriction[ByteKeyRange] | None:
         """Split at a key if there is work on both sides. The caller holds the lock."""
+        # Without work before the key, the residual would be the whole: slots could pass it on for ever. Only a split
+        # for a checkpoint, at a fraction of 0, may keep no work.
         return self._split_there(key) if key > self._bounds()[0] else None
 
     def _split_there(self, key: bytes) -> SplitRestriction[ByteKeyRange] | None:
@@ -325,9 +327,9 @@ class GroupedShuffleRangeTracker(CursorRangeTracker[bytes]):
             raise SplitPointMissing(record_start, last)
 
     @classmethod
-    def position_to_fraction(cls, position: bytes, start: bytes | None, stop: bytes | None) -> None:  # noqa: ARG003 - whatever is asked
+    def position_to_fraction(cls, position: bytes, start: bytes | None, stop: bytes | None) -> None:  # noqa: ARG003 - the same for all
         return None
 
     @classmethod
-    def fraction_to_position(cls, fraction: float, start: bytes | None, stop: bytes | None) -> bytes | None:  # noqa: ARG003 - whatever is asked
+    def fraction_to_position(cls, fraction: float, start: bytes | None, stop: bytes | None) -> bytes | None:  # noqa: ARG003 - the same for all
         raise PositionUnmeasured(start, "positions of a shuffle have no distances")

@@ -270,7 +270,7 @@ class GrowableOffsetRestrictionTracker(OffsetRestrictionTracker):
             return super().try_split(fraction_of_remainder)
         if not 0.0 <= fraction_of_remainder <= 1.0:
             raise FractionInvalid(fraction_of_remainder)
-        # a fraction of 0 takes all unclaimed work, so it needs no estimate, and no failing estimator can prevent it
+        # A fraction of 0 takes all unclaimed work, so it needs no estimate, and no failing estimator can prevent it
         estimate = self._estimate_end() if fraction_of_remainder else 0
         with self._lock:
             # Another thread may have split the range meanwhile: then the estimate is limited to the new stop.

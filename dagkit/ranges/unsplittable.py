@@ -34,7 +34,7 @@ class UnsplittableRangeTracker(RangeTracker[P]):
     def try_return_record_at(self, is_at_split_point: bool, record_start: P) -> bool:  # noqa: FBT001 - see RangeTracker
         return self._inner.try_return_record_at(is_at_split_point, record_start)
 
-    def try_split_at_position(self, position: P) -> Split[P] | None:  # noqa: ARG002 - wherever it is
+    def try_split_at_position(self, position: P) -> Split[P] | None:  # noqa: ARG002 - the same for all
         return None
 
     def fraction_consumed(self) -> float | None:
@@ -77,10 +77,10 @@ class UnsplittableRestrictionTracker(RestrictionTracker[R, P]):
     def claim_many(self, positions: Run[P]) -> int:
         return self._inner.claim_many(positions)
 
-    def try_split(self, fraction_of_remainder: float) -> SplitRestriction[R] | None:  # noqa: ARG002 - however little it is
+    def try_split(self, fraction_of_remainder: float) -> SplitRestriction[R] | None:  # noqa: ARG002 - the same for all
         return None
 
-    def try_split_at(self, position: P) -> SplitRestriction[R] | None:  # noqa: ARG002 - wherever it is
+    def try_split_at(self, position: P) -> SplitRestriction[R] | None:  # noqa: ARG002 - the same for all
         return None
 
     def current_progress(self) -> Progress:

@@ -121,7 +121,7 @@ class StartingSession(Future[Any]):
     """A session that another thread starts."""
 
     is_used = False
-    """Whether it was asked for."""
+    """Whether `session` has taken it."""
 
     def stop_once_made(self) -> None:
         self.add_done_callback(lambda made: made.exception() or made.result().stop())

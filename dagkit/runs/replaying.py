@@ -23,8 +23,9 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import Window, history, is_named, own_windows
+from dagkit.engine.record.history import Window, history, own_windows
 from dagkit.engine.record.redistribute import first_of_delays, redistribute_state, restored, state_by_slot
+from dagkit.engine.record.source_names import is_named
 from dagkit.engine.record.work_records import work_by_slot
 from dagkit.engine.record.written_file import discovered, place_of, stretches
 from dagkit.engine.work.item import WorkItem
@@ -43,7 +44,7 @@ def _replay_refused(problem: str, remedy: str, scene: Scene) -> RunFailure:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a window wrote to one file, and what it writes now; or to all files of an operator that are of no block."""
+    """The rows of one file, or of all files of an operator that are of no block: of a window and its replay."""
 
     operator: str
     file: str | None
@@ -87,6 +88,7 @@ def replayed(compilation: Compilation, ledger: Ledger, place: str, window: int, 
 
 def _around(ledger: Ledger, window: int) -> tuple[Checkpoint, Window, Mapping[str, Sequence[Part]]]:
     """The checkpoint before a window, the window, and the pieces of the files that it and later ones completed."""
+    # blocks that are no window come before each window, so its block has a higher number than the window
     entries = [entry for entry in history(ledger, max(0, window - 1)) if entry.checkpoint.window >= window - 1]
     found = [entry for entry in entries if entry.checkpoint.window >= window]
     if window < 1 or not found:
@@ -125,7 +127,7 @@ def _run(plan: RunningPlan, ledger: Ledger, before: Checkpoint, entry: Window, s
 
 
 def _work(again: WindowAgain, into: Address, checkpoint: Checkpoint) -> list[WorkItem]:
-    """What the window did of the work of one input."""
+    """The work of one input that the window did."""
     done = checkpoint.work.by_input.get(into)
     if done is None:
         return []

@@ -44,7 +44,7 @@ from dagkit.ledger.stores import Store, open_store
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """What a restart does."""
+    """The plan of a restart."""
 
     application: str
     place: str
@@ -123,12 +123,14 @@ class Restart:
         """
         made = made_beside(self.place)
         with alone(self.place):
+            # a user may have thought about the question for long, while a driver ran
             if Restart.planned(self.place, self.window) != self:
                 raise restart_refused("the application or its output changed meanwhile", "look at what it would do now")
             shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
             self._make(made, now)
             mark = RestartMark(kept=kept_place(self.place, now), withdrawn=self.withdrawn)
             mark.write(made)
+            # the copy and its mark must be on the disk before the rename after which launches rely on them
             os.sync()
             refuse_second(open_store(self.place), datetime.now(UTC))  # a launch that began meanwhile
             Path(self.place).rename(mark.kept)
@@ -155,7 +157,7 @@ class Restart:
         (made / STATUS).write_bytes(bytes_of(self._status(now)))
 
     def _status(self, now: datetime) -> RunSnapshot:
-        """What `dagkit status` shows until the next launch."""
+        """The status until the next launch."""
         launch = Launch(
             application=self.application,
             application_path=self.place,
@@ -175,7 +177,7 @@ def _from(ledger: Ledger, window: int) -> Iterator[Window]:
 
 
 def _set_in(checkpoint: Checkpoint) -> object:
-    """What was set while the application ran."""
+    """The values and the partitions that were set while the application ran."""
     return checkpoint.changes.altered, checkpoint.changes.partitions
 
 
@@ -252,4 +254,5 @@ def copy_chain(chain: Chain, store: Store, last: int) -> None:
             if name not in (record.objects or {}):
                 objects.put(shelf, chain.objects.get(shelf, name, record))
         copy.create(seq, line)
+    # without the hint, a copy that loses its last block would pass for one that never had it
     copy.set_hint(copy.record(last).pointer, chain.dataset_id)

@@ -52,7 +52,7 @@ class Source:
     end: int | None
     """None if the range has no end."""
     text: str | None = None
-    """What is there, cut to _MOST_SHOWN bytes; None if the range is not one record."""
+    """Its content, cut to _MOST_SHOWN bytes; None if the range is not one record."""
     decompressed: bool = False
     """Whether the positions are those of the decompressed content."""
 
@@ -167,7 +167,7 @@ class _RecordedFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """What one stretch of a source became."""
+    """The output of one stretch of a source."""
 
     item: WorkItem
     content: bytes
@@ -326,7 +326,7 @@ def _source_of(reader: Operator, output: _Output, origin: Origin) -> Source:
 
 
 def _text(stream: Any, start: int, end: int) -> str:
-    """What lies between two positions, at most _MOST_SHOWN bytes of it."""
+    """The text between two positions, at most _MOST_SHOWN bytes of it."""
     content = memoryview(bytearray(min(end - start, _MOST_SHOWN)))
     stream.seek(start)
     count = 0

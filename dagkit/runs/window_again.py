@@ -34,7 +34,7 @@ from dagkit.plan.model import Routing
 
 
 class NotFoundAgain(Exception):
-    """What a window took or made cannot be found again; the message gives the reason."""
+    """Work or items of a past window cannot be found again; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class RunAgain:
 
     @classmethod
     def of(cls, compilation: Compilation) -> "RunAgain":
-        """Those of a compiled application."""
+        """The operators of a compiled application."""
         fused = compilation.steps["fused"]
         assert isinstance(fused, Fused), "the application is compiled to the end"
         return cls(program_of(compilation), fused)
@@ -122,7 +122,7 @@ class WindowAgain:
     def __init__(self, operators: RunAgain, ledger: Ledger, past: PastWindow) -> None:
         self._operators, self._ledger, self._past = operators, ledger, past
         self._sent: dict[str, dict[str, list[Placed]]] = {}
-        """What operators sent in the window, made again, by operator and port."""
+        """Items that operators sent in the window, made again, by operator and port."""
         self.failures: list[RunFailure] = []
         """Why some of the work is missing, as of files that are gone."""
 

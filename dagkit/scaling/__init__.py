@@ -1,7 +1,7 @@
 """Scaling: the number of partitions of an operator, by its backlog. Pure: equal inputs give equal decisions.
 
 A `ScalingPolicy` decides. A `BacklogPartitioner` lets a splittable operator follow its policy; a `Follower` keeps the
-state between two decisions. `registry.py` finds policies by name.
+state between two decisions.
 """
 
 from dagkit.scaling.apex import Apex

@@ -42,7 +42,7 @@ class Follower:
             repartition_note=decision.rule,
             partitions=decision.after,
             policy=policy.name,
-            inputs=inputs.as_json() if changes or reason_is_new else None,
+            inputs=inputs.model_dump(mode="json") if changes or reason_is_new else None,
         )
 
     def look(
@@ -67,6 +67,7 @@ class Follower:
     def _take(self, stats: BatchedOperatorStats) -> None:
         ports = stats.last_windowed_stats[-1].input_ports if stats.last_windowed_stats else ()
         if ports:
+            # the engine puts the port with the queue first
             self._queued[stats.partition] = ports[0].queue_size
 
 

@@ -1,5 +1,13 @@
-"""Policies, their inputs and their decisions. All inputs have a JSON form, for the ledger."""
+"""Policies, their inputs and their decisions. All inputs have a JSON form, for the ledger.
 
+A policy is built in, or an installed distribution names it in the entry-point group `dagkit.policies`, or a setting
+gives its path, `package.module:Class`, in the author's code or in a library of operators.
+"""
+
+import importlib
+import importlib.metadata
+import inspect
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +25,9 @@ from pydantic import (
     model_validator,
 )
 
+from dagkit.api.code_origin import may_be_named
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity
 from dagkit.errors import did_you_mean
-from dagkit.scaling.registry import class_named
 
 
 def waiting(backlog: Backlog) -> str:
@@ -166,9 +174,72 @@ class ScalingSettings(_Value):
         return self.chosen.default_interval_millis if self.interval_millis is None else self.interval_millis
 
 
+GROUP = "dagkit.policies"
+"""The entry-point group in which a distribution names its policies: `name = "package.module:Class"`."""
+BUILT_IN: Mapping[str, str] = {"drain": "dagkit.scaling.drain:Drain", "apex": "dagkit.scaling.apex:Apex"}
+
+
+class PolicyUnknown(ValueError):
+    """There is no policy of this name."""
+
+
+def policy_names() -> list[str]:
+    """Every name of a policy besides class paths: built-in policies first."""
+    return list(dict.fromkeys([*BUILT_IN, *sorted(point.name for point in _entry_points())]))
+
+
 def policy_class(name: str) -> type[ScalingPolicy]:
     """The policy class of this name or path. Raise PolicyUnknown if there is none."""
-    return class_named(name, ScalingPolicy)  # type: ignore[type-abstract] # only compared with
+    place = BUILT_IN.get(name) or next((point.value for point in _entry_points() if point.name == name), None)
+    if place is None and not {".", ":"} & set(name):
+        help_ = did_you_mean(name, policy_names(), "name one by package.module:Class")
+        raise PolicyUnknown(f"there is no policy {name!r}; {help_}")
+    if place is None:
+        _refuse_foreign(name)
+    # nothing is called before it is known to be a policy: a file of settings must not name a function that runs
+    found = _found_at(place or name)
+    if not (inspect.isclass(found) and issubclass(found, ScalingPolicy)):
+        raise PolicyUnknown(f"{place or name} is not a subclass of {ScalingPolicy.__name__}")
+    if inspect.isabstract(found):
+        raise PolicyUnknown(f"{place or name} is abstract: it has no decide(self, inputs)")
+    return found
+
+
+def _entry_points() -> importlib.metadata.EntryPoints:
+    return importlib.metadata.entry_points(group=GROUP)
+
+
+def _refuse_foreign(place: str) -> None:
+    """Raise PolicyUnknown if settings may not name this module, because importing a module runs it."""
+    module, _ = _parts(place)
+    if module not in sys.modules and not may_be_named(module, None):
+        problem = f"the module {module!r} is neither the application's nor a library's of operators"
+        raise PolicyUnknown(f"{problem}; a distribution names its policies under the entry point {GROUP!r}")
+
+
+def _parts(place: str) -> tuple[str, str]:
+    """The module and the class in `package.module:Class` or `package.module.Class`."""
+    module_name, colon, path = place.partition(":")
+    if not colon:
+        module_name, _, path = place.rpartition(".")
+    if not all(part.isidentifier() for part in (*module_name.split("."), *path.split("."))):
+        raise PolicyUnknown(f"{place!r} does not name a class; write package.module:Class")
+    return module_name, path
+
+
+def _found_at(place: str) -> Any:
+    """The object at a path, without calling it."""
+    module_name, path = _parts(place)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as broken:
+        problem = f"{place}: the module {module_name} cannot be imported: {type(broken).__name__}: {broken}"
+        raise PolicyUnknown(problem) from broken
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise PolicyUnknown(f"{place}: {getattr(found, '__qualname__', module_name)} has no {part!r}")
+        found = getattr(found, part)
+    return found
 
 
 def policy_of(name: str, settings: Mapping[str, JsonValue]) -> ScalingPolicy:
@@ -214,14 +285,6 @@ class ScalingInputs(_Value):
     """The time of the last decision; None before the first."""
     memory: Mapping[str, JsonValue] = {}
     """The `Decision.memory` of the last decision; empty before the first."""
-
-    @classmethod
-    def of(cls, recorded: Mapping[str, JsonValue]) -> Self:
-        """The inputs from their JSON form."""
-        return cls.model_validate(recorded)
-
-    def as_json(self) -> dict[str, Any]:
-        return self.model_dump(mode="json")
 
     @property
     def is_due(self) -> bool:

@@ -193,6 +193,7 @@ class Alone(Generic[OperatorT]):
     def window(self, *, last: bool = False) -> Iterator[int]:
         """Run one window with the items sent to the operator inside the `with`. The last window calls `drained`."""
         start_over(self.operator)
+        # As on workers, where the instance that runs the next window learns of the commit.
         self._life.commit(self.window_id - 1)
         self._life.begin(self.window_id)
         yield self.window_id
@@ -337,6 +338,7 @@ def split(tracker: RestrictionTracker[Any, Any], position: Any = None) -> Any:
     reached = whole.start + int(tracker.current_progress().completed) if tracker.is_started() else whole.start - 1
     if not reached < position < whole.stop:
         return None
+    # A fraction of 0 keeps only what is claimed. The half makes up for rounding in trackers that know fractions only.
     distance, length = position - reached, whole.stop - reached
     fraction = 0.0 if distance == 1 else min(1.0, (distance + 0.5) / length)
     taken = split_near(tracker, position, fraction)

@@ -69,6 +69,7 @@ def check_operator(operator: Operator, *windows: Items, **given: Any) -> None:
     expected = _run(operator, windows, lambda alone: alone, given)
     if not any(expected):
         raise ContractBroken(f"{name} sent, wrote and kept nothing, so nothing can be proven of it")
+    # Items without an `__eq__` differ from their copies, so a difference shows nothing of them.
     if before == deepcopy(before) and windows != before:
         raise ContractBroken(f"{name} changed the items that it received: they became {windows!r:.200}")
 

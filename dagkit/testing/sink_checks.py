@@ -1,4 +1,4 @@
-"""Checks that a sink takes each window exactly once: however a run crashes, and whichever driver is late."""
+"""Checks that a sink takes each window exactly once, after a crash at any step, and if a late driver repeats it."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

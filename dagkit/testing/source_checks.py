@@ -6,7 +6,7 @@ from itertools import count, pairwise
 from typing import Any
 
 from dagkit.api.operators import InputOperator
-from dagkit.api.ports import output_ports
+from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.work import Sourced, SplittableOperator, is_sourced, work_port
 from dagkit.engine.program.codec import ItemUnwritable, JsonCodec
 from dagkit.testing.alone import Alone
@@ -41,7 +41,8 @@ def check_source(
     found: list[Any] = []
     for number in _looks(steady, changes):
         clock.advance(seconds=DAY)
-        lost, moved = moved.restarted(), moved.restarted()  # of the same state; what is torn down may not look
+        # Both have the state of the same one, which is torn down by that and may not look again.
+        lost, moved = moved.restarted(), moved.restarted()
         for alone in (steady, lost, moved):
             alone.look()
         seen, repeated, restored = _found(steady), _found(lost), _found(moved)
@@ -112,13 +113,8 @@ def _check_covered(name: str, elements: Iterable[Sourced]) -> None:
 
 
 def _check_read(name: str, reader: SplittableOperator[Any], found: Sequence[Any]) -> None:
-    payload = input_payload(reader)
+    payload = input_ports(type(reader))[work_port(reader)].payload
     elements = [element for element in found if not isinstance(payload, type) or isinstance(element, payload)]
     if not elements:
         raise ContractBroken(f"{name} found no element that {type(reader).__name__} reads")
     check_every_split_of(reader, max(elements, key=lambda one: one.end - one.start if is_sourced(one) else 0))
-
-
-def input_payload(reader: SplittableOperator[Any]) -> Any:
-    """The declared type of the elements that an operator reads."""
-    return getattr(type(reader), work_port(reader)).payload

@@ -65,7 +65,7 @@ class _Work:
     def cut_near(self, position: int) -> int | None:
         """The position nearest to `position` at which the tracker lets unstarted work be cut; None if there is none."""
         tracker = self.operator.tracker(self.element, self.whole)
-        # the half makes up for rounding in trackers that know fractions only
+        # The half makes up for rounding in trackers that know fractions only.
         taken = split_near(tracker, position, (position - self.whole.start + 1.5) / (self.whole.size + 1))
         return None if taken is None else taken.residual.start
 

@@ -90,6 +90,7 @@ class FollowsBacklog(Operator, Partitioner, StatsListener, DataQueueSize):
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         """Return as many as the parallel operator or the policy needs; else the initial, later the current number."""
+        # At the beginning of a launch, the engine asks with the one operator that was drawn, which has no statistics.
         begins = len(partitions) == 1 and partitions[0].stats is None
         settings = self.scaling_settings()
         first = settings.chosen.begins_with(settings)

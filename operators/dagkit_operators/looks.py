@@ -1,4 +1,4 @@
-"""Looks for what is new: on another thread, at intervals, and again while a server does not answer.
+"""The looks of input operators: on another thread, at intervals, and again until a server answers.
 
 Events of the filesystem are a hint to look at once. Looks at intervals find what no event reported.
 """
@@ -12,7 +12,9 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from dagkit import Context, Outage, Unavailable, Until
+from pydantic import PrivateAttr
+
+from dagkit import Context, InputOperator, Outage, Unavailable, Until
 from dagkit.ground.urls import is_url, local_path, shown
 
 L = TypeVar("L")
@@ -26,10 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Looks(Generic[L]):
-    """The looks of an input operator, one at a time; a launch with `--once` looks once.
-
-    The operator makes it in `setup`, since it cannot be pickled and the operator is shipped before that.
-    """
+    """The looks of an input operator, one at a time; a launch with `--once` looks once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -68,33 +67,59 @@ class Looks(Generic[L]):
         self._look = self._context.in_background(look)
 
     def take(self, interval_millis: int = 0) -> L | None:
-        """What a look has found, once after it has ended; else None. The next look is due after the interval."""
+        """Return the result of a look that has ended, once; else None. The next look is due after the interval."""
         if self._look is None or not self._look.done():
             return None
         look, self._look = self._look, None
-        found = look.result()
+        result = look.result()
         self._ended += 1
         self.next = self.now() + timedelta(milliseconds=interval_millis) if interval_millis else None
-        return found
+        return result
 
     def ask(self, server: str, question: Callable[[], L], unanswered: type[Exception] = Unavailable) -> L | None:
         """Ask a server until it answers; None if the operator is torn down before. A look calls it."""
         outage = Outage(server)
         while True:
             try:
-                found = question()
+                answer = question()
             except unanswered as failure:
                 reason = failure.problem if isinstance(failure, Unavailable) else str(failure)
                 if self.abandoned.wait(outage.failed(reason)):
                     return None
             else:
                 outage.is_over()
-                return found
+                return answer
+
+
+class LooksForInput(InputOperator):
+    """An input operator that looks on another thread for what is new."""
+
+    # It is made in `setup`: an operator is pickled before that, and the event within cannot be pickled.
+    _looks: Looks[Any] | None = PrivateAttr(default=None)
+
+    @property
+    def looks(self) -> Looks[Any]:
+        """The looks of this launch."""
+        assert self._looks is not None, "an operator is set up before it runs"
+        return self._looks
+
+    def setup(self, context: Context) -> None:
+        super().setup(context)
+        self._looks = Looks(context)
+
+    def teardown(self) -> None:
+        if self._looks is not None:
+            self._looks.abandon()
+        super().teardown()
+
+    def looks_again_in_millis(self) -> int | None:
+        return 0 if self._looks is None else self._looks.due_in_millis()
 
 
 @cache
 def outage_of(server: str) -> Outage:
-    """The outage of a server as the readers of this process see it: it lasts longer than a window."""
+    """The outage of a server as the readers of this process see it."""
+    # It is kept in the process, since each window makes new readers and an outage lasts longer than a window.
     return Outage(server)
 
 
@@ -107,13 +132,22 @@ class FileEvents:
 
     @classmethod
     def of(cls, places: Sequence[str], stop: threading.Event, *, recursive: bool) -> "FileEvents | None":
-        """Events in local files and folders; None, with a warning, if there are none to be had. `stop` ends waiting."""
+        """Watch local files and folders; return None, with a warning, if that is impossible. `stop` ends waiting."""
         local = [local_path(place) for place in places if not is_url(place)]
         if not local:
             return None
         try:
-            notify = import_module("watchfiles._rust_notify")  # the package is optional, and may have no types here
-            watcher = notify.RustNotify(local, False, False, 0, recursive, True)
+            # Not `watchfiles.watch`: a generator begins to watch when it is first asked, and would miss what changes
+            # until then. It is imported by name since the package is optional, and may have no types here.
+            notify = import_module("watchfiles._rust_notify")
+            watcher = notify.RustNotify(
+                local,
+                False,  # debug
+                False,  # force_polling
+                0,  # poll_delay_ms
+                recursive,
+                True,  # ignore_permission_denied
+            )
         except (ImportError, OSError, RuntimeError) as error:
             _log_missing(shown(local[0]), str(error))
             return None
@@ -124,6 +158,6 @@ class FileEvents:
         return isinstance(self._watcher.watch(_DEBOUNCE_MILLIS, _STEP_MILLIS, millis, self._stop), set)
 
 
-@lru_cache(maxsize=256)  # once in each process
+@lru_cache(maxsize=256)  # logs once in each process
 def _log_missing(place: str, why: str) -> None:
     _log.warning("changes in %s cause no scan (%s); files are found by scans at intervals", place, why)

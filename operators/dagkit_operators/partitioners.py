@@ -41,6 +41,7 @@ class StatsAwarePartitioner(StatelessPartitioner, StatsListener):
         )
 
     def _is_time(self, at: datetime) -> bool:
+        """Whether to repartition now."""
         if not any(self._loads) or self._loads == self._asked:
             self._since = None
             return False

@@ -144,7 +144,7 @@ class SparkSource(AbstractFileSplitter):
         """Let Spark write the rows; files of an attempt that was interrupted are overwritten."""
         frame = self.data_frame.value
         _check_columns(frame)
-        # Spark's default form of instants has no time zone, and no room for years after 2262
+        # Spark's default form of instants has no time zone, and no room for years after 2262.
         with setting(frame.sparkSession, _TIMESTAMPS, "TIMESTAMP_MICROS"):
             frame.write.mode("overwrite").parquet(self._home)
         return _names(self._home)
@@ -188,33 +188,33 @@ _NAIVE = "spark.sql.timestampType"
 
 
 class SparkWindows:
-    """A session of Spark as an external system: each window is a DataFrame, which a function writes."""
+    """A session of Spark as an external system: each window is a DataFrame, which the sink writes."""
 
-    def __init__(self, session: Any, schema: "pa.Schema | None", write: Callable[[Any, StagedWindow], Any]) -> None:
-        self._session = session
-        self._schema = schema
-        self._write = write
+    def __init__(self, sink: "SparkSink[Any]") -> None:
+        self._sink = sink
 
-    def prepare(self, writer: str) -> None:  # noqa: ARG002 - `write` receives its name with each window
+    def prepare(self, writer: str) -> None:  # noqa: ARG002 - `write_window` receives its name with each window
         """Let Spark refuse columns that it cannot hold."""
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
-        if self._schema is not None:
-            self._frame_of(pa.table({column.name: pa.nulls(1, column.type) for column in self._schema}))
+        schema = self._sink.schema_known
+        if schema is not None:
+            self._frame_of(pa.table({column.name: pa.nulls(1, column.type) for column in schema}))
 
     def apply(self, window: StagedWindow) -> None:
         import pyarrow as pa  # noqa: PLC0415 - as above
 
         rows = pieces(window, f"window {window.window_id}", described(window).schema)
-        self._write(self._frame_of(pa.concat_tables(rows)), window)
+        self._sink.write_window(self._frame_of(pa.concat_tables(rows)), window)
 
     def close(self) -> None:
         """Do nothing: the session is the author's."""
 
     def _frame_of(self, rows: "pa.Table") -> Any:
-        # datetimes without a time zone stay so; by default, Spark gives them that of the session
-        with setting(self._session, _NAIVE, "TIMESTAMP_NTZ"):
-            return self._session.createDataFrame(rows)
+        # Datetimes without a time zone stay so. By default, Spark gives them that of the session.
+        session = self._sink.session.value
+        with setting(session, _NAIVE, "TIMESTAMP_NTZ"):
+            return session.createDataFrame(rows)
 
 
 class _Session(OnDriver):
@@ -231,7 +231,7 @@ class SparkSink(StagesRows[T]):
     """
 
     kind = "frames.spark-sink/1"
-    staged = ExternalOutput(lambda sink: SparkWindows(sink.session.value, sink.schema_known, sink.write_window))
+    staged = ExternalOutput(SparkWindows)
 
     session: InstanceOf[_Session] = Field(default=...)
     """The session of Spark, classic or of Spark Connect; it need not be the one that runs the application."""

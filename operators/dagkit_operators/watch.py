@@ -1,4 +1,4 @@
-"""Watching anything that can be polled: an endless source of what a function finds."""
+"""Watching anything that can be polled: an endless source of the outputs of a function."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ class Watched:
     """When the last new output was found; at first, when the first poll was."""
 
     def after(self, poll: Poll) -> "Watched":
-        """Return what is known after a poll."""
+        """The restriction of the polls after this one."""
         known = (*self.known, *poll.new) if poll.known is None else poll.known
         newest = poll.at if poll.new or self.newest is None else self.newest
         return replace(self, known=known, began=self.began or poll.at, newest=newest)
@@ -80,6 +80,7 @@ class WatchedTracker(RestrictionTracker[Watched, Poll]):
 
     def try_split(self, fraction_of_remainder: float) -> SplitRestriction[Watched] | None:
         with self._lock:
+            # Two trackers that poll one element would both send what is new, so the rest is split off as a whole.
             is_over = self._claimed is not None and self._claimed.is_last
             if fraction_of_remainder > 0.0 or self._is_split or is_over:
                 return None
@@ -139,7 +140,7 @@ class UntilAny(_Condition):
     """The conditions."""
 
     def holds(self, polls: Polls) -> bool:
-        return any(is_over(each, polls) for each in self.any_of)
+        return any(is_over(condition, polls) for condition in self.any_of)
 
 
 class UntilAll(_Condition):
@@ -149,7 +150,7 @@ class UntilAll(_Condition):
     """The conditions."""
 
     def holds(self, polls: Polls) -> bool:
-        return all(is_over(each, polls) for each in self.all_of)
+        return all(is_over(condition, polls) for condition in self.all_of)
 
 
 Condition = UntilElapsed | UntilQuiet | UntilAny | UntilAll | Callable[[list[Any]], bool]
@@ -211,8 +212,9 @@ class Watch(TimedElements, SplittableOperator[T, Watched], Generic[T, V]):
     _context: Context | None = PrivateAttr(default=None)
 
     def __init__(self, function: Callable[[T], Iterable[V] | Polled[V]] | None = None, /, **properties: Any) -> None:
-        given: dict[str, Any] = {} if function is None else {"function": function}
-        super().__init__(**given, **properties)
+        if function is not None:
+            properties["function"] = function
+        super().__init__(**properties)
 
     def setup(self, context: Context) -> None:
         self._context = context
@@ -232,17 +234,19 @@ class Watch(TimedElements, SplittableOperator[T, Watched], Generic[T, V]):
         return 0.0
 
     def process(self, element: T, tracker: RestrictionTracker[Watched, Poll]) -> Iterator[V]:
-        """Poll once. A poll that finds nothing new is not claimed but deferred, so that a run until idle can end."""
+        """Poll once."""
         watched, now = tracker.current_restriction(), self._now()
         result = self.function(element)
         polled = result if isinstance(result, Polled) else Polled(result)
         outputs = {self._digest(output): output for output in polled.outputs}
         known = frozenset(watched.known)
         new = {digest: output for digest, output in outputs.items() if digest not in known}
-        left = tuple(digest for digest in (*watched.known, *new) if digest in outputs) if self.forgets_gone else None
+        there = tuple(digest for digest in (*watched.known, *new) if digest in outputs) if self.forgets_gone else None
         is_last = polled.is_complete or self._is_last(watched, list(outputs.values()), list(new), now)
+        # A poll that finds nothing new is not claimed but deferred, so that a run until idle can end. The first one is
+        # claimed in any case: its time, from which `UntilElapsed` counts, is recorded with the claim.
         is_claimed = bool(new) or is_last or watched.began is None
-        if is_claimed and not tracker.try_claim(Poll(now, tuple(new), left, is_last)):
+        if is_claimed and not tracker.try_claim(Poll(now, tuple(new), there, is_last)):
             return
         yield from new.values()
         if polled.watermark is not None and self.has_watermarks:

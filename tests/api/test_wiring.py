@@ -95,6 +95,10 @@ def test_wiring_one_output_again_adds_a_sink_to_its_stream_and_another_name_is_r
     reader.messages.named("lines") >> log
     problem = "reader.messages is already on stream 'records', and cannot be on 'lines'"
     assert [(f.code, f.problem) for f in dag.faults] == [("port-taken", problem)]
+    keep.outputs.named("kept") >> log
+    keep.outputs.named("others") >> log
+    problem = "keep.outputs is already on stream 'kept', and cannot be on 'others'"
+    assert [f.problem for f in dag.faults[1:] if f.code == "port-taken"] == [problem]
 
 
 def test_names_given_to_wires_are_judged_as_stream_names_are():

@@ -93,6 +93,6 @@ def test_one_file_is_read_on_all_cores_from_the_first_window_on(session, tmp_pat
     assert (first.window, first.fact.before, first.fact.after) == (1, 1, 2)
     assert [each.fact.after for each in others if each.fact.before != each.fact.after] == []
     for each in (first, *others):
-        assert decide(ScalingInputs.of(each.fact.inputs)).after == each.fact.after
+        assert decide(ScalingInputs.model_validate(each.fact.inputs)).after == each.fact.after
     assert lines_in(tmp_path / "out") == sorted(text.splitlines())
     assert verify(ledger).is_valid

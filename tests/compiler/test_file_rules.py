@@ -60,6 +60,7 @@ def test_output_in_a_scanned_folder_is_refused(root, out, here):
 
 
 LOGS = {"files": ["input"], "file_pattern_regular_exp": r".*\.log"}
+MARKED = {"files": ["input"], "marker_file": "{name}.done"}
 BUCKET = {"files": ["s3://bucket/in?region=x"]}
 
 
@@ -71,6 +72,7 @@ BUCKET = {"files": ["s3://bucket/in?region=x"]}
     ("hidden", {"files": ["input"]}, PartWriter(file_path="input/.out"), False),
     ("deeper than is looked", {"files": ["input"], "recursive": False}, PartWriter(file_path="input/out"), False),
     ("of other names", LOGS, PartWriter(file_path="input"), False),
+    ("named as markers are", MARKED, PartWriter(file_path="input", file_name="{partition}-{number}.done"), False),
     ("of the names looked for", LOGS, PartWriter(file_path="input", file_name="{partition}-{number}.log"), True),
     ("a file of its name", {"files": ["input/0"]}, RecordWriter(file_path="input"), True),
     ("elsewhere in a bucket", BUCKET, PartWriter(file_path="s3://bucket/out?region=x"), False),
@@ -125,6 +127,38 @@ def test_the_report_names_both_and_what_to_do(here):
     found = "where 0 FileSplitterInput would find its files and read them"
     assert fault.problem == f"2 RecordWriter writes to {here}/link, {found}"
     assert fault.help == "let 2 RecordWriter write to a folder outside of the input, or exclude its files by a pattern"
+
+
+OTHER_NAMES = "other-{partition}-{number}"
+
+
+@cases(
+    "first, other, reported",
+    ("parts", PartWriter(file_path="out"), PartWriter(file_path="out"), True),
+    ("through a link", PartWriter(file_path="input"), PartWriter(file_path="link"), True),
+    ("blocks", RecordWriter(file_path="out"), RecordWriter(file_path="out"), True),
+    ("of other names", PartWriter(file_path="out"), PartWriter(file_path="out", file_name=OTHER_NAMES), False),
+    ("of another kind", PartWriter(file_path="out"), RecordWriter(file_path="out"), False),
+    ("in another folder", PartWriter(file_path="out"), PartWriter(file_path="out/deep"), False),
+)
+def test_writers_that_name_their_files_alike_are_reported(first, other, reported):
+    dag, splitter = Dag(), FileSplitterInput(scanner={"files": ["elsewhere"]})
+    reader = dag.add_operator("splitter", splitter) >> dag.add_operator("reader", LineReader())
+    writers = dag.add_operator("first", first), dag.add_operator("other", other)
+    dag.add_stream("lines", reader.messages, *(writer.input for writer in writers))
+    assert warnings(dag) == ["output-shared"] * reported
+
+
+def test_receipts_of_two_inputs_may_share_a_folder():
+    dag = Dag()
+    for name in ("in", "other"):
+        splitter = FileSplitterInput(scanner={"files": [name]}, receipts="receipts")
+        dag.add_operator(name, splitter) >> dag.add_operator(f"reader of {name}", LineReader())
+    assert warnings(dag) == []
+
+
+def warnings(dag):
+    return [note.code for note in compile_application(dag).notes if note.severity is Severity.WARNING]
 
 
 def test_each_finder_is_asked_once_for_all_that_is_written():

@@ -17,7 +17,7 @@ from dagkit.compiler import compile_application
 from dagkit.conf.apply.settings import Settings
 from dagkit.conf.declared.declarative import declared_application
 from dagkit.conf.declared.declared_json import JsonObject, read_json
-from dagkit.conf.sources.written import ParseError
+from dagkit.conf.sources.user_files import ParseError
 from dagkit.errors import ApplicationFaults, ApplicationNotFound
 from dagkit.plan.parse import write_plan
 from tests.cases import cases

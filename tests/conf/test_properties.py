@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from dagkit.api.configuration import Origin, Source
 from dagkit.api.operators import Operator
-from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath, parse_path
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.properties import with_properties
@@ -20,7 +20,8 @@ from tests.conf.samples import Bean, Colour, Point, Reader, Scanner, SlowScanner
 
 def given_of(line, path, raw, shown=None):
     address = parse_path(f"prop.{path}")
-    return Rule(address, raw, Origin(Source.FILE, Where("conf.xml", line), f"dt.operator.reader.{path}", shown))
+    key = f"dt.operator.reader.{path}"
+    return ParsedEntry(key, raw, Origin(Source.FILE, Where("conf.xml", line), key, shown), address)
 
 
 def configure(*settings, component=None, conversion=None):
@@ -244,10 +245,11 @@ STEPS = st.lists(st.sampled_from(["files", "a", "x", "recursive", "start"]) | st
 def test_no_value_breaks_a_component(settings):
     """Every setting results in a component, in a fault of it, or in a diagnostic."""
     planted = [
-        Rule(
-            Address(Element.OPERATOR, PropertyPath((field, *steps))),
+        ParsedEntry(
+            "key",
             raw,
             Origin(Source.FILE, Where("conf.xml", line), "key"),
+            Address(Element.OPERATOR, PropertyPath((field, *steps))),
         )
         for line, (field, steps, raw) in enumerate(settings)
     ]

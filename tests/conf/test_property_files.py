@@ -45,7 +45,7 @@ def file(tmp_path, monkeypatch):
 
 
 def told(read):
-    return [(w.where.line, w.key, w.value) for w in read[0]]
+    return [(w.origin.where.line, w.key, w.value) for w in read[0]]
 
 
 def faults(read):
@@ -290,7 +290,7 @@ def test_a_large_file_is_read(file, ending):
     body = "\n".join(map(forms[ending].format, keys))
     read = file(f"big{ending}", f"<configuration>{body}</configuration>" if ending == ".xml" else body)
     assert not read[1]
-    assert [(w.where.line, w.key) for w in read[0]] == list(enumerate(keys, 1))
+    assert [(w.origin.where.line, w.key) for w in read[0]] == list(enumerate(keys, 1))
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ def test_the_cost_of_a_name_does_not_grow_with_the_keys_for_other_names():
     given = {f"dt.operator.op{n}.attr.VCORES": str(n) for n in range(10_000)}
     settings = keys({"dt.operator.*.attr.MEMORY_MB": "1", **given})
     fitting = list(settings._attributes[OperatorContext.scope].fitting("op77"))
-    assert [rule.raw for _, rule in fitting] == ["1", "77"]
+    assert [entry.value for _, entry in fitting] == ["1", "77"]
 
 
 def with_templates(values, name="operator1", component=None):

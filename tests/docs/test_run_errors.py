@@ -29,7 +29,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "cli.terminal.output.Interrupted": "the user's own Ctrl-C",
     "cli.terminal.output.WrongUsage": "click's message about an argument, with the usage of the command",
     # the rules and the configuration make diagnostics of these, which have codes
-    "conf.sources.written.ParseError": "a diagnostic of the property file",
+    "conf.sources.user_files.ParseError": "a diagnostic of the property file",
     "conf.grammar.property_keys._Refused": "key-malformed",
     "conf.sources.references.Unresolved": "reference-unresolved",
     "conf.values.classes.ClassNotFound": "class-not-found",
@@ -39,7 +39,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "ground.names_of_apex.NamedElsewhere": "an ImportError of the author's code, as Python's own, with what to write",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
     "runs.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
-    "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
+    "scaling.policy.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
     # dagkit catches these where it raises them, and reports failures with codes
     "api.tagged.Unwritable": "item-unwritable, state-unwritable",
     "runs.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`; replay-refused",

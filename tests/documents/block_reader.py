@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 from dagkit import Block, Config, Dag, InputPort, Operator, OutputPort, StreamingApplication
 from dagkit_operators import FileOutput, FileSplitterInput, ReadAheadLineReaderContext, Record
 from dagkit_operators import LineReader as AbstractFSReadAheadLineReader
-from dagkit_operators.filesystem.access import Seekable, opened_in
+from dagkit_operators.filesystem.access import Seekable, opened
 
 
 class LineReader(AbstractFSReadAheadLineReader):
@@ -66,5 +66,5 @@ class HookedReader(LineReader):
 
     def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
         self._opened_paths.append(block.path)
-        stream: Any = opened_in(self.get_fs_instance(), block.path)
+        stream: Any = opened(block.path, self.get_fs_instance())
         return stream

@@ -63,7 +63,7 @@ class Recording:
             after=decision.after,
             policy=self.settings.policy,
             rule=decision.rule,
-            inputs=inputs.as_json(),
+            inputs=inputs.model_dump(mode="json"),
         )
         self.count = decision.after
         return fact

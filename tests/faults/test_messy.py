@@ -1,6 +1,6 @@
 """Whatever an input looks like, and wherever drivers are killed: it is known what came of every record, once.
 
-The gate draws the same 200 inputs each time, and trials eight times as many others. A failure prints the smallest
+The gate draws the same 200 inputs each time, and trials eight times as many others, of which they print the smallest
 input that fails.
 """
 

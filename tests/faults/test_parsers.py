@@ -36,7 +36,7 @@ from dagkit.conf.declared.declared_json import read_json as read_located_json
 from dagkit.conf.grammar.property_keys import parse_key, parse_path
 from dagkit.conf.sources.hadoop import read_hadoop
 from dagkit.conf.sources.property_files import read_properties, read_toml
-from dagkit.conf.sources.written import ParseError
+from dagkit.conf.sources.user_files import ParseError
 from dagkit.conf.values.object_making import Unfit, parse_json, parse_objects
 from dagkit.engine.parts.requests import (
     ANSWERED,

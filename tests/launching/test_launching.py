@@ -21,7 +21,7 @@ from dagkit import Config, Context, Dag, DagContext, InputOperator, InputPort, O
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.history import newest_checkpoint
-from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent
+from dagkit.engine.record.run_events import Committed, Draining, Ended, Resumed, RunEvent, Starting
 from dagkit.engine.record.status_file import read_status
 from dagkit.errors import DagkitError, RunFailure
 from dagkit.ground.clock import SystemClock
@@ -52,6 +52,18 @@ def test_it_is_kept_under_its_own_name_unless_it_says_where(tmp_path):
     given = launch(draw, until="once", machine=REFERENCE, path=tmp_path / "given")
     assert [Path(each.application_path) for each in (told, given)] == [tmp_path / "elsewhere", tmp_path / "given"]
     assert Path(named.application_path).parent == tmp_path / ".dagkit"
+
+
+def test_an_observer_that_raises_before_the_run_receives_no_more_events():
+    launch(summing, until="once", machine=REFERENCE)
+    events: list[RunEvent] = []
+
+    def failing(event: RunEvent) -> None:
+        events.append(event)
+        raise ValueError
+
+    launch(summing, until="once", machine=REFERENCE, observers=[failing], fresh=True)
+    assert [type(event) for event in events] == [Starting]
 
 
 def test_a_launch_goes_on_where_the_last_one_ended():

@@ -103,7 +103,7 @@ def test_extensions_of_another_distribution_are_found(extended, tmp_path):
     assert (tmp_path / "out" / "part-00000-00000").read_text() == "A!\nB!\n"
     events = [json.loads(line) for line in (tmp_path / "acme.jsonl").read_text().splitlines()]
     assert "Committed" in events
-    program = "from dagkit.scaling.registry import policy_names; print(policy_names())"
+    program = "from dagkit.scaling.policy import policy_names; print(policy_names())"
     assert "acme-one" in place.run("python", "-c", program)
 
 

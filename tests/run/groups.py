@@ -123,6 +123,16 @@ class InOrder(LoadScopeScheduling):
             self._reschedule(other)
         return ended_by
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a process more tests, or let it end after those that it has.
+
+        A process begins a test when it knows the next one, or that none comes: with one test it waits. pytest-xdist
+        looks after that when a run begins, but not when a process replaces another one.
+        """
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
 
 _SERVICES_FILE: Final = pytest.StashKey[Path]()
 

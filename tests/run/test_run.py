@@ -59,6 +59,28 @@ def test_a_test_that_hangs_fails_alone_and_shows_all_threads(tmp_path):
     assert "2 failed, 2 passed" in printed
 
 
+ENDING = """
+@pytest.mark.service("kafka")
+def test_ends_the_process():
+    time.sleep(1)  # meanwhile, the other process runs its tests and ends
+    os._exit(1)
+@pytest.mark.service("kafka")
+def test_after(): pass
+@pytest.mark.service("browser")
+def test_of_the_other_process(): pass
+@pytest.mark.service("postgres")
+def test_next(): pass
+@pytest.mark.service("s3")
+def test_last_of_the_other_process(): pass
+"""
+
+
+def test_single_tests_of_two_groups_that_a_process_leaves_run_in_another_one(tmp_path):
+    printed = run_tests(tmp_path, ENDING, code=1)
+    assert "crashed while running 'test_them.py::test_ends_the_process'" in printed
+    assert "1 failed, 4 passed" in printed
+
+
 FLAKY = """
 @pytest.mark.service("kafka")
 @pytest.mark.parametrize("number", range({count}))

@@ -136,7 +136,7 @@ def test_the_count_is_within_its_bounds_and_its_inputs_can_be_kept(backlog, capa
     decision = decide(inputs)
     assert least <= decision.after
     assert most is None or decision.after <= most
-    assert decide(ScalingInputs.of(inputs.as_json())) == decision
+    assert decide(ScalingInputs.model_validate(inputs.model_dump(mode="json"))) == decision
 
 
 @given(backlogs, capacities, st.integers(1, 3000))

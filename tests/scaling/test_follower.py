@@ -127,7 +127,7 @@ def test_drain_asks_before_the_first_window():
 def test_what_is_reported_of_a_look_makes_the_same_decision_again():
     (response,) = _round(Follower(), DRAIN, [9], backlog=Backlog(9, 9000, 9))
     assert response.inputs is not None
-    decision = decide(ScalingInputs.of(response.inputs))
+    decision = decide(ScalingInputs.model_validate(response.inputs))
     assert (decision.after, decision.rule) == (response.partitions, response.repartition_note)
 
 

@@ -7,8 +7,8 @@ import rich_click as click
 
 from dagkit.cli.application.located import Located, of_application_or_only
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.record.history import WindowRows, row_history
-from dagkit.engine.record.row_account import OperatorRows, RowAccount
+from dagkit.engine.record.history import Window, row_history
+from dagkit.engine.record.row_account import OperatorRows, RowAccount, RowsUnbalanced, breaches
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned
 from dagkit.ledger import Ledger
@@ -32,21 +32,21 @@ def items(*, there: Located, operator: str | None, output: Output) -> None:
         table = [_HEADER, *(row for window in windows for row in _rows(window, operator))]
         output.result(aligned(table) if len(table) > 1 else "no items were counted")
     # The list comes first: it shows the operators between which items were lost.
-    for breach in (breach for window in windows for breach in window.breaches()):
+    for breach in (breach for window in windows for breach in _breaches(window)):
         raise breach
 
 
-def _rows(window: WindowRows, operator: str | None) -> Iterator[Sequence[str]]:
-    for name, counted in _chosen(window.account, operator):
+def _rows(window: Window, operator: str | None) -> Iterator[Sequence[str]]:
+    for name, counted in _chosen(window.checkpoint.rows, operator):
         dropped = "-" if counted.dropped is None else str(counted.dropped)
         counts = (str(counted.received), str(counted.passed_on), str(counted.rejected), dropped)
         holds = "-" if counted.rule is None else "yes" if counted.adds_up else "no"
-        yield str(window.window_id), printable(name), *counts, holds
+        yield str(window.checkpoint.window), printable(name), *counts, holds
 
 
-def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
+def _document(window: Window, operator: str | None) -> dict[str, Any]:
     return {
-        "window": window.window_id,
+        "window": window.checkpoint.window,
         "operators": {
             name: {
                 "taken": dict(counted.taken),
@@ -59,14 +59,18 @@ def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
                 "left_out": dict(counted.left_out),
                 "adds_up": counted.adds_up,
             }
-            for name, counted in _chosen(window.account, operator)
+            for name, counted in _chosen(window.checkpoint.rows, operator)
         },
         "streams": {
             name: {**counted.model_dump(), "adds_up": counted.adds_up}
-            for name, counted in sorted(window.account.streams.items())
+            for name, counted in sorted(window.checkpoint.rows.streams.items())
         },
-        "breaches": [breach.problem for breach in window.breaches()],
+        "breaches": [breach.problem for breach in _breaches(window)],
     }
+
+
+def _breaches(window: Window) -> Iterator[RowsUnbalanced]:
+    return breaches(window.checkpoint.window, window.checkpoint.rows)
 
 
 def _chosen(account: RowAccount, operator: str | None) -> Iterator[tuple[str, OperatorRows]]:

@@ -8,7 +8,6 @@ from click.exceptions import Exit
 from dagkit.cli.application.options import Asked, WholeNumber, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.runs.machine import Machine
-from dagkit.runs.warm.handing_over import Declined, hand_over
 
 if TYPE_CHECKING:
     from dagkit.engine.record.run_events import Observer
@@ -152,6 +151,8 @@ def _handed_over(machine: Machine, output: Output) -> int | None:
     """The exit code of the launch if a warm driver ran it; None if it is to run here."""
     if machine.backend == "reference":
         return None
+    from dagkit.runs.warm.handing_over import Declined, hand_over  # noqa: PLC0415 - only Spark is kept warm
+
     context: Any = click.get_current_context()
     ended = hand_over(machine, context.find_root().info_name or "dagkit")
     if isinstance(ended, Declined):

@@ -10,13 +10,11 @@ from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_options import Wanted, command_again
 from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
-from dagkit.console.run_folder import RunFolder
-from dagkit.console.serving import Console
 from dagkit.engine.record.run_events import Observer
 from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import application_path, launch_compiled
 from dagkit.observers.lines import Lines
-from dagkit.runs.inventory.listing import places, receivers
+from dagkit.runs.inventory.finders import places, receivers
 from dagkit.runs.machine import Machine
 
 
@@ -51,6 +49,9 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 output.message(f"metrics at http://{address}:{port}/metrics")
                 observers.append(metrics)
             if wanted.console is not None:
+                from dagkit.console.run_folder import RunFolder  # noqa: PLC0415 - few launches have a console
+                from dagkit.console.serving import Console  # noqa: PLC0415 - as above
+
                 place = absolute(wanted.path or application_path(compilation))
                 page = Console(RunFolder(place), allows_control=wanted.allow_control)
                 output.message(f"console: {stack.enter_context(page.served(wanted.console))}")

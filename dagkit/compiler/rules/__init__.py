@@ -19,6 +19,7 @@ from dagkit.compiler.rules.attribute_rules import (
 from dagkit.compiler.rules.file_rules import (
     files_that_are_followed_are_sent_once,
     no_operator_finds_what_another_writes,
+    no_two_operators_write_one_file,
 )
 from dagkit.compiler.rules.graph_rules import (
     an_application_has_operators,
@@ -120,6 +121,7 @@ RULES: tuple[Rule, ...] = (
     hosts_agree_with_affinity,
     thread_affinity_joins_connected_operators,
     no_operator_finds_what_another_writes,
+    no_two_operators_write_one_file,
     files_that_are_followed_are_sent_once,
     attributes_off_the_platform_are_reported,
     waived_guarantees_are_reported,

@@ -1,9 +1,9 @@
-"""Laws of files: an application must not read its own output, nor lines twice."""
+"""Laws of files: an application must not read its own output, write one file twice, nor read lines twice."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dagkit.api.files import FileFinder, KnownItems, SendsGrownFiles, example_files
+from dagkit.api.files import FileFinder, KnownItems, SendsGrownFiles, example_files, example_outputs
 from dagkit.api.work import SplittableOperator
 from dagkit.errors import Diagnostic, Severity, printable
 from dagkit.graph import Graph, Node
@@ -33,6 +33,26 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
                 f"let {writer.name} write to a folder outside of the input, or exclude its files by a pattern",
                 writer.where,
             )
+
+
+def no_two_operators_write_one_file(graph: Graph) -> Iterator[Diagnostic]:
+    """A file is complete with what one operator writes to it; the window in which another one writes it is refused."""
+    writers: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.operator.faults:
+            continue
+        for folder, paths in example_outputs(node.operator).items():
+            shared = [writers.setdefault(without_links(path), node) for path in paths]
+            if first := next((writer for writer in shared if writer is not node), None):
+                # A warning, because operators that name files by their items may do so by different ones.
+                yield Diagnostic(
+                    "output-shared",
+                    f"{first.name} and {node.name} write to {printable(folder)} and name their files alike; a window "
+                    "in which both write the same file is refused",
+                    f"let {node.name} write to a folder of its own, or give its files other names",
+                    node.where,
+                    Severity.WARNING,
+                )
 
 
 def written_by(graph: Graph) -> Mapping[str, tuple[str, ...]]:

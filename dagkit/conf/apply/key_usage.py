@@ -8,8 +8,8 @@ from dagkit.api.application import Module
 from dagkit.api.attributes import BY_SCOPE, Scope, attribute_names
 from dagkit.api.configuration import Entry, Source
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import NamePattern
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import (
     PREFIXES,
     SECTION_WORDS,
@@ -69,15 +69,15 @@ class KeyUsage:
     operators: dict[str, type | None] = field(default_factory=dict)
     """Operators and modules by name, with their classes."""
     streams: list[str] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
+    entries: list[ParsedEntry] = field(default_factory=list)
     """The keys that are for this application."""
-    elsewhere: list[Rule] = field(default_factory=list)
+    elsewhere: list[ParsedEntry] = field(default_factory=list)
     """The keys in the sections of other applications."""
     used: set[int] = field(default_factory=set)
     """The positions of the keys that set something."""
     won: set[int] = field(default_factory=set)
     """The positions of the keys that decided a value."""
-    beaten: dict[int, Rule] = field(default_factory=dict)
+    beaten: dict[int, ParsedEntry] = field(default_factory=dict)
     """The key that decided instead, by the position of a key that set the same."""
     unknown: dict[int, Diagnostic] = field(default_factory=dict)
     """The fault of a property that the last component which its key matched does not have."""
@@ -91,33 +91,32 @@ class KeyUsage:
     def note_operator(self, operator: str, cls: type | None = None) -> None:
         self.operators[operator] = cls or self.operators.get(operator)
 
-    def use(self, rule: Rule) -> None:
-        self.used.add(rule.position)
+    def use(self, entry: ParsedEntry) -> None:
+        self.used.add(entry.position)
 
-    def contest(self, rules: Sequence[Rule]) -> None:
+    def contest(self, entries: Sequence[ParsedEntry]) -> None:
         """Note which of these keys, the strongest last, decides each value."""
-        deciding = {_target(rule): rule for rule in rules}
-        for rule in rules:
-            winner = deciding[_target(rule)]
-            if winner is rule:
-                self.won.add(rule.position)
+        deciding = {_target(entry): entry for entry in entries}
+        for entry in entries:
+            winner = deciding[_target(entry)]
+            if winner is entry:
+                self.won.add(entry.position)
             else:
-                self.beaten[rule.position] = winner
+                self.beaten[entry.position] = winner
 
-    def overridden(self) -> list[tuple[Rule, Rule]]:
+    def overridden(self) -> list[tuple[ParsedEntry, ParsedEntry]]:
         """The keys of the command line that decide nothing, each with a narrower key of a file that does instead."""
-        asked = [rule for rule in self.rules if rule.origin.source is Source.COMMAND_LINE]
+        asked = [entry for entry in self.entries if entry.origin.source is Source.COMMAND_LINE]
         return [
-            (rule, self.beaten[rule.position])
-            for rule in asked
-            if rule.position in self.beaten
-            and rule.position not in self.won
-            and self.beaten[rule.position].origin.source < Source.COMMAND_LINE
+            (entry, self.beaten[entry.position])
+            for entry in asked
+            if entry.position in self.beaten
+            and entry.position not in self.won
+            and self.beaten[entry.position].origin.source < Source.COMMAND_LINE
         ]
 
-    def note_type(self, rule: Rule, *, secret: bool) -> None:
-        key = str(rule.origin.key)
-        self.secrets[key] = secret or self.secrets.get(key, False)
+    def note_type(self, entry: ParsedEntry, *, secret: bool) -> None:
+        self.secrets[entry.key] = secret or self.secrets.get(entry.key, False)
 
     def fitting(self, pattern: NamePattern | None) -> dict[str, type | None]:
         """The operators that a key's name fits."""
@@ -130,9 +129,9 @@ class KeyUsage:
         own = {canonical(key) for key in asked}
         faults = [_malformed(entry, fault) for entry, fault in self.malformed if canonical(entry.key) not in own]
         faults += [_stranger(e, own) for e in self.strangers if e.key not in own and not e.key.startswith(FOREIGN)]
-        for rule in (*self.elsewhere, *(rule for rule in self.rules if rule.position not in self.used)):
-            if canonical(rule.origin.key or "") not in own:
-                faults += self.faults_of(rule)
+        for entry in (*self.elsewhere, *(entry for entry in self.entries if entry.position not in self.used)):
+            if canonical(entry.key) not in own:
+                faults += self.faults_of(entry)
         severity = Severity.WARNING if allow_unknown else Severity.ERROR
         return [
             *(replace(diagnostic, severity=severity) for diagnostic in faults),
@@ -147,138 +146,138 @@ class KeyUsage:
             self.suggested[name] = did_you_mean(name, known, otherwise)
         return self.suggested[name]
 
-    def faults_of(self, rule: Rule) -> Iterator[Diagnostic]:
+    def faults_of(self, entry: ParsedEntry) -> Iterator[Diagnostic]:
         """The fault in this key; none if it is for another application."""
-        address = rule.address
+        address = entry.address
         faulty = next((p for p in (address.application, address.name, address.port) if p is not None and p.fault), None)
         section = address.application
         if section is not None and not section.fit(self.application) and not faulty:
-            if not self._is_for_another(rule, section.text):
+            if not self._is_for_another(entry, section.text):
                 known = did_you_mean(section.text, [self.application], f"it is called {self.application!r}")
-                yield self._fault(rule, f"the application is not called {section.text!r}", known)
+                yield self._fault(entry, f"the application is not called {section.text!r}", known)
         elif isinstance(address.sets, AttributeRef) and not scopes_set_by(address.element, address.sets):
-            yield self._attribute(rule, address.sets)
+            yield self._attribute(entry, address.sets)
         elif faulty is not None:
             help_ = r"names are regular expressions of RE2: write \w* for any word characters, or * alone for any name"
-            yield self._fault(rule, f"{faulty.text!r} is not a pattern: {faulty.fault}", help_, "key-malformed")
+            yield self._fault(entry, f"{faulty.text!r} is not a pattern: {faulty.fault}", help_, "key-malformed")
         else:
-            yield self._missed(rule)
+            yield self._missed(entry)
 
-    def _is_for_another(self, rule: Rule, section: str) -> bool:
+    def _is_for_another(self, entry: ParsedEntry, section: str) -> bool:
         """Whether the section, in a shared file, names another application, not a misspelling of this one."""
         near = get_close_matches(section.casefold(), [self.application.casefold()], n=1, cutoff=0.8)
-        return rule.origin.source in SHARED and not near
+        return entry.origin.source in SHARED and not near
 
-    def _missed(self, rule: Rule) -> Diagnostic:
-        element = rule.address.element
+    def _missed(self, entry: ParsedEntry) -> Diagnostic:
+        element = entry.address.element
         if element is Element.STREAM:
-            return self._stream(rule)
+            return self._stream(entry)
         if element is Element.TEMPLATE:
-            return self._template(rule)
-        if element is Element.APPLICATION and isinstance(rule.address.sets, PropertyPath):
-            return self._of_application(rule, rule.address.sets)
-        return self._of_operator(rule)
+            return self._template(entry)
+        if element is Element.APPLICATION and isinstance(entry.address.sets, PropertyPath):
+            return self._of_application(entry, entry.address.sets)
+        return self._of_operator(entry)
 
-    def _attribute(self, rule: Rule, attribute: AttributeRef) -> Diagnostic:
+    def _attribute(self, entry: ParsedEntry, attribute: AttributeRef) -> Diagnostic:
         bearers = [scope for scope, catalogue in BY_SCOPE.items() if attribute.name in catalogue]
         if not bearers:
             return self._fault(
-                rule, f"there is no attribute {attribute.name!r}", did_you_mean(attribute.name, attribute_names())
+                entry, f"there is no attribute {attribute.name!r}", did_you_mean(attribute.name, attribute_names())
             )
         belongs = " or ".join(_BEARERS[scope] for scope in bearers)
         problem = f"{attribute.name} belongs to {belongs} and cannot be set here"
-        return self._fault(rule, problem, f"set it on {belongs}", "attribute-misplaced")
+        return self._fault(entry, problem, f"set it on {belongs}", "attribute-misplaced")
 
-    def _stream(self, rule: Rule) -> Diagnostic:
-        word, name = str(rule.address.sets), rule.name
+    def _stream(self, entry: ParsedEntry) -> Diagnostic:
+        word, name = str(entry.address.sets), entry.name
         if any(name.fit(stream) for stream in self.streams):
             help_ = "keys define streams and operators only in an application that is itself a property file"
-            return self._fault(rule, f"the application itself defines the {word} of stream {name.text!r}", help_)
+            return self._fault(entry, f"the application itself defines the {word} of stream {name.text!r}", help_)
         otherwise = "" if self.streams else "the application has no streams"
         near = self.near(name.text, self.streams, otherwise)
-        return self._fault(rule, f"there is no stream {name.text!r}", near)
+        return self._fault(entry, f"there is no stream {name.text!r}", near)
 
-    def _template(self, rule: Rule) -> Diagnostic:
-        name = rule.name.text
-        if rule.position in self.unknown:
-            return self.unknown[rule.position]
-        if isinstance(rule.address.sets, Keyword):
-            why_not = refusal(str(rule.raw).strip())
+    def _template(self, entry: ParsedEntry) -> Diagnostic:
+        name = entry.name.text
+        if entry.position in self.unknown:
+            return self.unknown[entry.position]
+        if isinstance(entry.address.sets, Keyword):
+            why_not = refusal(str(entry.value).strip())
             if why_not is not None:
-                why_not = without_secret(why_not, rule.raw, rule.origin.shown)
-                return self._fault(rule, f"{rule.shown} is not a pattern: {why_not}", HELP, "key-malformed")
-            return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._matchable(rule))
+                why_not = without_secret(why_not, entry.value, entry.origin.shown)
+                return self._fault(entry, f"{entry.shown} is not a pattern: {why_not}", HELP, "key-malformed")
+            return self._fault(entry, f"template {name!r} matches no operator by this pattern", self._matchable(entry))
         help_ = f"write operator.NAME.template={name}, or give it a matchIdRegExp that fits an operator"
-        return self._fault(rule, f"no operator uses template {name!r}", help_)
+        return self._fault(entry, f"no operator uses template {name!r}", help_)
 
-    def _of_application(self, rule: Rule, path: PropertyPath) -> Diagnostic:
+    def _of_application(self, entry: ParsedEntry, path: PropertyPath) -> Diagnostic:
         """The fault in a key for the application: a misspelt section, or a property that it does not have."""
         first = path.first
         fields: Iterable[str] = getattr(self.application_class, "model_fields", ())
         near = get_close_matches(first, (*SECTION_WORDS, "attr", "prop"), n=1, cutoff=0.7)
         if near and len(path.steps) > 1:
-            return self._fault(rule, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
-        if rule.position in self.unknown and len(path.steps) > 1 and first in fields:
-            return self.unknown[rule.position]
+            return self._fault(entry, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
+        if entry.position in self.unknown and len(path.steps) > 1 and first in fields:
+            return self.unknown[entry.position]
         otherwise = "neither dagkit nor the application reads a property of this name"
         return self._fault(
-            rule,
+            entry,
             f"the application has no property {first!r}",
             did_you_mean(first, fields, otherwise),
-            "property-unknown" if rule.address.application is not None else "key-unmatched",
+            "property-unknown" if entry.address.application is not None else "key-unmatched",
         )
 
-    def _of_operator(self, rule: Rule) -> Diagnostic:
-        name = rule.address.name
+    def _of_operator(self, entry: ParsedEntry) -> Diagnostic:
+        name = entry.address.name
         fitting = self.fitting(name)
         if name is not None and not fitting:
             known = self.near(name.text, self.operators, self._known_operators())
-            return self._fault(rule, f"there is no operator {name.text!r}", known + self._if_shared(rule))
-        if rule.position in self.unknown:
-            return self.unknown[rule.position]
-        if isinstance(rule.address.sets, Keyword):
-            return self._keyword(rule, rule.address.sets)
-        if rule.position in self.stranded:
-            bearer = self.stranded[rule.position]
+            return self._fault(entry, f"there is no operator {name.text!r}", known + self._if_shared(entry))
+        if entry.position in self.unknown:
+            return self.unknown[entry.position]
+        if isinstance(entry.address.sets, Keyword):
+            return self._keyword(entry, entry.address.sets)
+        if entry.position in self.stranded:
+            bearer = self.stranded[entry.position]
             help_ = "connect a stream to the port, or set the attribute on a connected port"
             return self._fault(
-                rule, f"{rule.address.sets} is for {bearer}, which no stream uses", help_, "attribute-stranded"
+                entry, f"{entry.address.sets} is for {bearer}, which no stream uses", help_, "attribute-stranded"
             )
-        if rule.address.port is not None:
-            return self._port(rule, fitting)
+        if entry.address.port is not None:
+            return self._port(entry, fitting)
         modules = [known for known, cls in fitting.items() if cls is not None and issubclass(cls, Module)]
         if modules:
             help_ = f"write {modules[0]}$NAME for an operator inside"
-            return self._fault(rule, f"{modules[0]} is a module, which has no attributes", help_)
-        return self._fault(rule, "it fits nothing here", self._known_operators())
+            return self._fault(entry, f"{modules[0]} is a module, which has no attributes", help_)
+        return self._fault(entry, "it fits nothing here", self._known_operators())
 
-    def _matchable(self, rule: Rule) -> str:
+    def _matchable(self, entry: ParsedEntry) -> str:
         """The names that the pattern of a template is matched against."""
-        if rule.word == "matchAppNameRegExp":
+        if entry.word == "matchAppNameRegExp":
             return f"the application is called {self.application!r}"
-        if rule.word != "matchClassNameRegExp":
+        if entry.word != "matchClassNameRegExp":
             return self._known_operators()
         return _listed("classes", dict.fromkeys(c.__qualname__ for c in self.operators.values() if c is not None))
 
     def _known_operators(self) -> str:
         return _listed("operators", self.operators)
 
-    def _if_shared(self, rule: Rule) -> str:
+    def _if_shared(self, entry: ParsedEntry) -> str:
         """How a key can be for another application, if its file is read for each one in its folder."""
-        is_shared = rule.origin.source is Source.APPLICATION
+        is_shared = entry.origin.source is Source.APPLICATION
         return "; put keys of another application into a file properties-NAME with its name" if is_shared else ""
 
-    def _keyword(self, rule: Rule, keyword: Keyword) -> Diagnostic:
+    def _keyword(self, entry: ParsedEntry, keyword: Keyword) -> Diagnostic:
         if keyword.word == "template":
-            name = str(rule.raw) if rule.origin.shown is None else rule.origin.shown
+            name = str(entry.value) if entry.origin.shown is None else entry.origin.shown
             otherwise = "" if self.templates else f"declare it, as in {PREFIXES[0]}template.{name}.prop.NAME"
             near = did_you_mean(name, self.templates, otherwise)
-            return self._fault(rule, f"there is no template {name!r}", near)
+            return self._fault(entry, f"there is no template {name!r}", near)
         help_ = "keys define streams and operators only in an application that is itself a property file"
-        return self._fault(rule, f"the application itself defines the {keyword.word} of an operator", help_)
+        return self._fault(entry, f"the application itself defines the {keyword.word} of an operator", help_)
 
-    def _port(self, rule: Rule, fitting: dict[str, type | None]) -> Diagnostic:
-        port, kind = rule.address.port, rule.address.port_kind
+    def _port(self, entry: ParsedEntry, fitting: dict[str, type | None]) -> Diagnostic:
+        port, kind = entry.address.port, entry.address.port_kind
         assert port is not None, "the key names a port"
         inputs = [name for cls in fitting.values() if cls is not None for name in input_ports(cls)]
         outputs = [name for cls in fitting.values() if cls is not None for name in output_ports(cls)]
@@ -287,29 +286,29 @@ class KeyUsage:
         if port.text in other:
             right = "an output" if kind is PortKind.INPUT else "an input"
             return self._fault(
-                rule,
+                entry,
                 f"{port.text!r} is {right} port, not an {kind}",
                 f"write port, or {'outputport' if kind is PortKind.INPUT else 'inputport'}",
             )
         near = did_you_mean(port.text, names, "" if names else "it has none")
         of = f" of {next(iter(fitting))}" if len(fitting) == 1 else ""
-        return self._fault(rule, f"there is no {kind} {port.text!r}{of}", near)
+        return self._fault(entry, f"there is no {kind} {port.text!r}{of}", near)
 
-    def _fault(self, rule: Rule, problem: str, help_: str, code: Code = "key-unmatched") -> Diagnostic:
-        return Diagnostic(code, f"{rule.origin.key}: {problem}", help_, rule.origin.where)
+    def _fault(self, entry: ParsedEntry, problem: str, help_: str, code: Code = "key-unmatched") -> Diagnostic:
+        return Diagnostic(code, f"{entry.key}: {problem}", help_, entry.origin.where)
 
 
-def _target(rule: Rule) -> str:
+def _target(entry: ParsedEntry) -> str:
     """What a key sets, without the section that it is in."""
-    sets = rule.address.sets
+    sets = entry.address.sets
     return sets.name if isinstance(sets, AttributeRef) else str(sets)
 
 
-def _overridden(rule: Rule, winner: Rule) -> Diagnostic:
+def _overridden(entry: ParsedEntry, winner: ParsedEntry) -> Diagnostic:
     return Diagnostic(
         "key-unmatched",
-        f"{rule.origin.key} of the command line decides nothing: {winner.origin.key} is narrower",
-        f"pass -D {winner.origin.key}=…: a narrower key wins, whatever its source",
+        f"{entry.key} of the command line decides nothing: {winner.key} is narrower",
+        f"pass -D {winner.key}=…: a narrower key wins, whatever its source",
         winner.origin.where,
         Severity.WARNING,
     )

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
 from dagkit.api.component import Component
-from dagkit.api.configuration import Config, Setting
+from dagkit.api.configuration import Config, Entry, Setting
 from dagkit.conf.apply.key_usage import KeyUsage
 from dagkit.conf.declared.declaration import Declaration, DeclaredApplication
-from dagkit.conf.grammar.matching import ByName, Rank, Rule, Templates, Tier, in_order
+from dagkit.conf.grammar.matching import ByName, Rank, Templates, Tier, in_order
 from dagkit.conf.grammar.names import Fit
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import (
     Address,
     AttributeRef,
@@ -24,7 +25,7 @@ from dagkit.conf.grammar.property_keys import (
     parse_key,
     scopes_set_by,
 )
-from dagkit.conf.sources.references import References, Unresolved, shown_instead, without_secret
+from dagkit.conf.sources.references import References, Unresolved, with_value, without_secret
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
@@ -59,8 +60,8 @@ class Settings:
     def __init__(self, config: Config, application: StreamingApplication | str) -> None:
         self.config = config
         self.usage = usage = KeyUsage()
-        rules = list(_rules_of(config, usage))
-        self.application = application if isinstance(application, str) else _name_of(application, rules)
+        entries = list(_meant(config, usage))
+        self.application = application if isinstance(application, str) else _name_of(application, entries)
         usage.application = self.application
         self.templates = Templates()
         self.home: str | None = None
@@ -68,47 +69,47 @@ class Settings:
         self.codecs: Mapping[Any, Callable[[str], Any]] = {}
         """Converters that code sets. Those of configuration override them."""
         self._configured_codecs: Mapping[Any, Callable[[str], Any]] | None = None
-        self._of_application: dict[type, list[Rule]] = {AttributeRef: [], PropertyPath: []}
+        self._of_application: dict[type, list[ParsedEntry]] = {AttributeRef: [], PropertyPath: []}
         self._properties, self._references, self._streams = ByName(), ByName(), ByName()
         self._attributes: dict[Scope, ByName] = {Scope.OPERATOR: ByName(), Scope.PORT: ByName()}
         self._unifiers = ByName()
-        for rule in rules:
-            section = rule.address.application
+        for entry in entries:
+            section = entry.address.application
             fit = Fit.ANYONE if section is None else section.fit(self.application)
             if fit:
-                self._file(replace(rule, of_application=fit is Fit.EXACT))
+                self._file(replace(entry, of_application=fit is Fit.EXACT))
             else:
-                usage.elsewhere.append(rule)
+                usage.elsewhere.append(entry)
 
-    def _file(self, rule: Rule) -> None:
-        """Add a rule to the index that its method searches."""
-        address = rule.address
+    def _file(self, entry: ParsedEntry) -> None:
+        """Add an entry to the index that its method searches."""
+        address = entry.address
         if isinstance(address.sets, AttributeRef):
-            self._file_attribute(rule, address.sets)
+            self._file_attribute(entry, address.sets)
         elif address.element is Element.TEMPLATE:
-            self.templates.add(rule)
+            self.templates.add(entry)
         elif address.element is Element.STREAM:
-            self._streams.add(address.name, rule)
+            self._streams.add(address.name, entry)
         elif isinstance(address.sets, PropertyPath):
             if address.element is Element.OPERATOR:
-                self._properties.add(address.name, rule)
+                self._properties.add(address.name, entry)
             else:
-                self._of_application[PropertyPath].append(rule)
+                self._of_application[PropertyPath].append(entry)
         elif address.element is Element.OPERATOR and address.sets.word == "template":
-            self._references.add(address.name, rule)
+            self._references.add(address.name, entry)
         elif address.element is Element.APPLICATION:
-            self.usage.use(rule)
-        self.usage.rules.append(rule)
+            self.usage.use(entry)
+        self.usage.entries.append(entry)
 
-    def _file_attribute(self, rule: Rule, attribute: AttributeRef) -> None:
-        element, name = rule.address.element, rule.address.name
+    def _file_attribute(self, entry: ParsedEntry, attribute: AttributeRef) -> None:
+        element, name = entry.address.element, entry.address.name
         for scope in scopes_set_by(element, attribute):
             if element is Element.UNIFIER:
-                self._unifiers.add(name, rule)
+                self._unifiers.add(name, entry)
             elif scope is Scope.APPLICATION:
-                self._of_application[AttributeRef].append(rule)
+                self._of_application[AttributeRef].append(entry)
             else:
-                self._attributes[scope].add(name, rule)
+                self._attributes[scope].add(name, entry)
 
     # -- the application ---------------------------------------------------------------------------------------------
 
@@ -118,29 +119,27 @@ class Settings:
         declaration = application.declaration if isinstance(application, DeclaredApplication) else None
         faults = list(self._take_over(declaration)) if declaration is not None else []
         self.usage.application_class = type(application)
-        ranked = [((rule.of_application, rule.position), rule) for rule in self._of_application[PropertyPath]]
+        ranked = [((entry.of_application, entry.position), entry) for entry in self._of_application[PropertyPath]]
         configured = self._configured(application, in_order(ranked), self.application)
         return replace(configured, diagnostics=(*faults, *configured.diagnostics))
 
     def _take_over(self, declaration: Declaration) -> Iterator[Diagnostic]:
-        """Add the settings in a declared application as rules. All configuration overrides them."""
+        """Add the settings in a declared application as entries. All configuration overrides them."""
         values = {**declaration.variables, **{entry.key: entry.value for entry in self.config.entries}}
         references = References(values, os.environ)
         for position, setting in enumerate(declaration.settings, start=-len(declaration.settings)):
             try:
-                raw, tainted = references.resolve(setting.raw)
+                value, tainted = references.resolve(setting.value)
             except Unresolved as unresolved:
-                yield unresolved.diagnostic(str(setting.origin.key), setting.origin.where)
+                yield unresolved.diagnostic(setting.key, setting.origin.where)
             else:
-                shown = shown_instead(setting.address, str(setting.origin.key), setting.raw, tainted=tainted)
-                origin = replace(setting.origin, shown=shown)
-                self._file(replace(setting, raw=raw, origin=origin, position=position))
+                self._file(replace(with_value(setting, value, tainted=tainted), position=position))
         for key in references.used:
             _ = key in self.config  # mark keys that values refer to as used
 
     def application_attributes(self) -> Attributes:
         """The application's own attributes."""
-        ranked = [((rule.of_application, rule.position), rule) for rule in self._of_application[AttributeRef]]
+        ranked = [((entry.of_application, entry.position), entry) for entry in self._of_application[AttributeRef]]
         return self._valued(in_order(ranked), Scope.APPLICATION, self.application)
 
     @property
@@ -156,32 +155,32 @@ class Settings:
         """The operator or module of this name with its properties set. Call this before a module's `populate_dag`."""
         self.usage.note_operator(name, type(component))
         references = self._references.ranked(name)
-        ranked: list[tuple[Rank, Rule]] = [
-            ((Tier.DIRECT, rule.of_application, fit, rule.position), rule)
-            for fit, rule in self._properties.fitting(name)
+        ranked: list[tuple[Rank, ParsedEntry]] = [
+            ((Tier.DIRECT, entry.of_application, fit, entry.position), entry)
+            for fit, entry in self._properties.fitting(name)
         ]
         ranked += self.templates.reaching(self.application, name, type(component), references)
-        rules = in_order(ranked)
-        for rule in rules:
-            if isinstance(rule.address.sets, Keyword):
-                self.usage.use(rule)
-        return self._configured(component, [r for r in rules if isinstance(r.address.sets, PropertyPath)], name)
+        entries = in_order(ranked)
+        for entry in entries:
+            if isinstance(entry.address.sets, Keyword):
+                self.usage.use(entry)
+        return self._configured(component, [e for e in entries if isinstance(e.address.sets, PropertyPath)], name)
 
     def operator_attributes(self, name: str) -> Attributes:
         """The attributes of the operator of this name."""
         self.usage.note_operator(name)
         return self._valued(self._attributes[Scope.OPERATOR].ranked(name), Scope.OPERATOR, name)
 
-    def _configured(self, component: ComponentT, rules: Sequence[Rule], owner: str) -> Configured[ComponentT]:
-        self.usage.contest(rules)
-        configured = with_properties(component, rules, owner, self._conversion)
-        unknown = {rule.position: fault for rule, fault in configured.unknown}
-        for rule in rules:
-            if rule.position in unknown:
-                self.usage.unknown[rule.position] = unknown[rule.position]
+    def _configured(self, component: ComponentT, entries: Sequence[ParsedEntry], owner: str) -> Configured[ComponentT]:
+        self.usage.contest(entries)
+        configured = with_properties(component, entries, owner, self._conversion)
+        unknown = {entry.position: fault for entry, fault in configured.unknown}
+        for entry in entries:
+            if entry.position in unknown:
+                self.usage.unknown[entry.position] = unknown[entry.position]
             else:
-                self.usage.use(rule)
-                self.usage.note_type(rule, secret=rule in configured.secrets)
+                self.usage.use(entry)
+                self.usage.note_type(entry, secret=entry in configured.secrets)
         return configured
 
     # -- ports and streams -------------------------------------------------------------------------------------------
@@ -191,69 +190,69 @@ class Settings:
         self.usage.note_operator(operator)
         own = PortKind.OUTPUT if output else PortKind.INPUT
         ranked = [
-            ((rule.address.port_kind is own, *rank), rule)
-            for rank, rule in self._of_port(self._attributes[Scope.PORT], operator, port)
-            if rule.address.port_kind in (own, PortKind.PORT, None)
+            ((entry.address.port_kind is own, *rank), entry)
+            for rank, entry in self._of_port(self._attributes[Scope.PORT], operator, port)
+            if entry.address.port_kind in (own, PortKind.PORT, None)
         ]
         return self._on_port(in_order(ranked), Scope.PORT, f"{operator}.{port}", connected=connected)
 
     def unifier_attributes(self, operator: str, port: str, *, connected: bool = True) -> Attributes:
         """The operator attributes of the unifier behind an output port."""
         self.usage.note_operator(operator)
-        rules = in_order(self._of_port(self._unifiers, operator, port))
-        return self._on_port(rules, Scope.OPERATOR, f"the unifier of {operator}.{port}", connected=connected)
+        entries = in_order(self._of_port(self._unifiers, operator, port))
+        return self._on_port(entries, Scope.OPERATOR, f"the unifier of {operator}.{port}", connected=connected)
 
-    def _of_port(self, rules: ByName, operator: str, port: str) -> Iterable[tuple[Rank, Rule]]:
-        for fit, rule in rules.fitting(operator):
-            pattern = rule.address.port
+    def _of_port(self, entries: ByName, operator: str, port: str) -> Iterable[tuple[Rank, ParsedEntry]]:
+        for fit, entry in entries.fitting(operator):
+            pattern = entry.address.port
             port_fit = Fit.ANYONE if pattern is None else pattern.fit(port)
             if port_fit:
-                yield (rule.of_application, fit, port_fit, rule.position), rule
+                yield (entry.of_application, fit, port_fit, entry.position), entry
 
-    def _on_port(self, rules: Sequence[Rule], scope: Scope, bearer: str, *, connected: bool) -> Attributes:
+    def _on_port(self, entries: Sequence[ParsedEntry], scope: Scope, bearer: str, *, connected: bool) -> Attributes:
         if connected:
-            return self._valued(rules, scope, bearer)
-        for rule in rules:
-            self.usage.stranded[rule.position] = bearer
+            return self._valued(entries, scope, bearer)
+        for entry in entries:
+            self.usage.stranded[entry.position] = bearer
         return Attributes()
 
     def stream(self, name: str) -> StreamSettings:
         """The locality and the schema of the stream of this name."""
         self.usage.streams.append(name)
-        winners: dict[str, Rule] = {}
-        for rule in self._streams.ranked(name):
-            if str(rule.address.sets) in _STREAM_CODES:
-                winners[str(rule.address.sets)] = rule
-                self.usage.use(rule)
+        winners: dict[str, ParsedEntry] = {}
+        for entry in self._streams.ranked(name):
+            if str(entry.address.sets) in _STREAM_CODES:
+                winners[str(entry.address.sets)] = entry
+                self.usage.use(entry)
         found: dict[str, Setting] = {}
         faults: list[Diagnostic] = []
-        for word, rule in winners.items():
+        for word, entry in winners.items():
             try:
-                value = _locality(rule.raw) if word == "locality" else self._class(rule.raw)
+                value = _locality(entry.value) if word == "locality" else self._class(entry.value)
             except ValueError as refused:
-                faults.append(_refused(rule, f"the {word} of stream {name!r}", refused, _STREAM_CODES[word]))
+                faults.append(_refused(entry, f"the {word} of stream {name!r}", refused, _STREAM_CODES[word]))
             else:
-                found[word] = Setting(value, rule.origin)
+                found[word] = Setting(value, entry.origin)
         return StreamSettings(found.get("locality"), found.get("schema"), tuple(faults))
 
     def _class(self, raw: Any) -> Any:
         return attribute_value(PortContext.TUPLE_CLASS, raw, self.home)
 
-    def _valued(self, rules: Sequence[Rule], scope: Scope, bearer: str) -> Attributes:
-        """The value of each attribute, converted from its strongest rule."""
-        self.usage.contest(rules)
-        winners: dict[str, Rule] = {}
-        for rule in rules:
-            winners[rule.attribute.name] = rule
-            self.usage.use(rule)
+    def _valued(self, entries: Sequence[ParsedEntry], scope: Scope, bearer: str) -> Attributes:
+        """The value of each attribute, converted from its strongest entry."""
+        self.usage.contest(entries)
+        winners: dict[str, ParsedEntry] = {}
+        for entry in entries:
+            winners[entry.attribute.name] = entry
+            self.usage.use(entry)
         values: dict[Attribute[Any], Setting] = {}
         faults: list[Diagnostic] = []
-        for name, rule in winners.items():
+        for name, entry in winners.items():
             attribute = BY_SCOPE[scope][name]
             try:
-                values[attribute] = Setting(attribute_value(attribute, rule.raw, self.home), rule.origin)
+                values[attribute] = Setting(attribute_value(attribute, entry.value, self.home), entry.origin)
             except ValueError as refused:
-                faults.append(_refused(rule, f"{name} of {bearer}", refused, "attribute-invalid"))
+                faults.append(_refused(entry, f"{name} of {bearer}", refused, "attribute-invalid"))
         return Attributes(values, tuple(faults))
 
     # -- the end -----------------------------------------------------------------------------------------------------
@@ -264,26 +263,32 @@ class Settings:
         return self.usage.unmatched(self.config.asked, allow_unknown=allow_unknown)
 
 
-def _rules_of(config: Config, usage: KeyUsage) -> Iterator[Rule]:
-    """The keys that mean something. The others are noted."""
-    for position, entry in enumerate(sorted(config.entries, key=lambda entry: entry.origin.source)):
-        address = parse_key(entry.key)
-        if isinstance(address, Address):
-            shown = entry.origin.shown or shown_instead(address, entry.key, entry.value)
-            yield Rule(address, entry.value, replace(entry.origin, shown=shown), position)
-        elif isinstance(address, Malformed):
-            usage.malformed.append((entry, address))
+def _meant(config: Config, usage: KeyUsage) -> Iterator[ParsedEntry]:
+    """The entries whose keys mean something, the strongest source last. The others are noted."""
+    for position, entry in enumerate(sorted(map(_parsed, config.entries), key=lambda entry: entry.origin.source)):
+        if isinstance(entry.parsed, Address):
+            yield replace(entry, position=position)
+        elif isinstance(entry.parsed, Malformed):
+            usage.malformed.append((entry, entry.parsed))
         else:
             usage.strangers.append(entry)
 
 
-def _name_of(application: StreamingApplication, rules: Sequence[Rule]) -> str:
+def _parsed(entry: Entry) -> ParsedEntry:
+    """The entry with the meaning of its key. `load` makes such entries; tests and notebooks make plain ones."""
+    if isinstance(entry, ParsedEntry):
+        return entry
+    parsed = ParsedEntry(entry.key, entry.value, entry.origin, parse_key(entry.key))
+    return parsed if entry.origin.shown else with_value(parsed, entry.value)
+
+
+def _name_of(application: StreamingApplication, entries: Sequence[ParsedEntry]) -> str:
     """The application's name: from `application.NAME.class` if that is set, or else its own."""
     cls = type(application)
     names = (cls.__name__, f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__}:{cls.__qualname__}")
-    for rule in reversed(rules):
-        alias = rule.address.application
-        if rule.address.sets == Keyword("class") and alias is not None and str(rule.raw).strip() in names:
+    for entry in reversed(entries):
+        alias = entry.address.application
+        if entry.address.sets == Keyword("class") and alias is not None and str(entry.value).strip() in names:
             return alias.text
     return application.application_name
 
@@ -304,9 +309,9 @@ def _locality(raw: Any) -> Locality:
     return Locality(text)
 
 
-def _refused(rule: Rule, what: str, refused: ValueError, code: Code) -> Diagnostic:
-    problem = f"{what} cannot be {rule.shown}: {without_secret(str(refused), rule.raw, rule.origin.shown)}"
+def _refused(entry: ParsedEntry, what: str, refused: ValueError, code: Code) -> Diagnostic:
+    problem = f"{what} cannot be {entry.shown}: {without_secret(str(refused), entry.value, entry.origin.shown)}"
     if isinstance(refused, ClassNotFound):
-        help_ = without_secret(refused.help, rule.raw, rule.origin.shown)
-        return Diagnostic("class-not-found", problem, help_, rule.origin.where)
-    return Diagnostic(code, problem, f"fix the value of {rule.origin.key}", rule.origin.where)
+        help_ = without_secret(refused.help, entry.value, entry.origin.shown)
+        return Diagnostic("class-not-found", problem, help_, entry.origin.where)
+    return Diagnostic(code, problem, f"fix the value of {entry.key}", entry.origin.where)

@@ -13,7 +13,7 @@ from dagkit.api.configuration import Config, Origin, Source
 from dagkit.api.dag import Dag, Stream
 from dagkit.api.operators import Operator
 from dagkit.api.ports import Inlet, Outlet, input_ports, output_ports
-from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath
 from dagkit.conf.values.classes import ClassNotFound, find_class
 from dagkit.conf.values.properties import with_properties
@@ -56,7 +56,7 @@ class Declaration:
     name: str
     operators: tuple[DeclaredOperator, ...] = ()
     streams: tuple[DeclaredStream, ...] = ()
-    settings: tuple[Rule, ...] = ()
+    settings: tuple[ParsedEntry, ...] = ()
     """Values that configuration overrides, with their references."""
     variables: dict[str, Any] = field(default_factory=dict)
     """Values that references in the file may name, besides the configuration."""
@@ -168,18 +168,18 @@ class _Pen:
             stream.ends[ends:] = [(end, where) for end, _ in stream.ends[ends:]]
 
 
-def _plain_properties(declaration: Declaration) -> Mapping[str, list[Rule]]:
+def _plain_properties(declaration: Declaration) -> Mapping[str, list[ParsedEntry]]:
     """The plain values that are set on operators by name. References are resolved when the operator is configured."""
-    properties: defaultdict[str, list[Rule]] = defaultdict(list)
+    properties: defaultdict[str, list[ParsedEntry]] = defaultdict(list)
     for setting in declaration.settings:
         address = setting.address
-        is_reference = isinstance(setting.raw, str) and "${" in setting.raw
+        is_reference = isinstance(setting.value, str) and "${" in setting.value
         if address.element is Element.OPERATOR and isinstance(address.sets, PropertyPath) and not is_reference:
             assert address.name is not None, "an operator has a name"
             properties[address.name.text].append(setting)
     return properties
 
 
-def setting(address: Address, raw: Any, where: Where, key: str) -> Rule:
+def setting(address: Address, raw: Any, where: Where, key: str) -> ParsedEntry:
     """A value that a declaration sets."""
-    return Rule(address, raw, Origin(Source.CODE, where, key))
+    return ParsedEntry(key, raw, Origin(Source.CODE, where, key), address)

@@ -18,7 +18,7 @@ from dagkit.conf.declared.declaration import (
     setting,
 )
 from dagkit.conf.declared.declared_json import declared_in_json
-from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import (
     Address,
     AttributeRef,
@@ -30,7 +30,7 @@ from dagkit.conf.grammar.property_keys import (
     path_of,
 )
 from dagkit.conf.sources.property_files import read_file
-from dagkit.conf.sources.written import ParseError, WrittenKey
+from dagkit.conf.sources.user_files import ParseError
 from dagkit.conf.values.object_making import split_list
 from dagkit.errors import ApplicationFaults, ApplicationNotFound, Diagnostic, Where, did_you_mean
 
@@ -52,17 +52,17 @@ def declared_application(path: Path) -> DeclaredApplication:
             return DeclaredApplication(declaration=declared_in_json(path.read_bytes(), shown, name))
         except ParseError as error:
             raise ApplicationFaults(name, [error.diagnostic(shown, "file-unreadable")]) from error
-    written, faults = read_file(path)
+    entries, faults = read_file(path)
     if faults:
         raise ApplicationFaults(name, faults)
-    return DeclaredApplication(declaration=declared_in_properties(written, name))
+    return DeclaredApplication(declaration=declared_in_properties(entries, name))
 
 
-def declared_in_properties(written: Sequence[WrittenKey], name: str) -> Declaration:
+def declared_in_properties(entries: Sequence[ParsedEntry], name: str) -> Declaration:
     """The declaration in the keys; `name` is used if APPLICATION_NAME is not set."""
     reader = _Reader(name)
-    for one in written:
-        reader.read(one)
+    for entry in entries:
+        reader.read(entry)
     return Declaration(
         reader.name,
         tuple(reader.operators),
@@ -80,43 +80,43 @@ class _Reader:
         self.name = name
         self.operators: list[DeclaredOperator] = []
         self.streams: dict[str, DeclaredStream] = {}
-        self.settings: list[Rule] = []
+        self.settings: list[ParsedEntry] = []
         self.variables: dict[str, Any] = {}
         self.faults: list[Diagnostic] = []
         self.seen: dict[tuple[str, ...], Where] = {}
 
-    def read(self, written: WrittenKey) -> None:
-        path = path_of(written.key)
-        address = parse_path(written.key if path is None else path)
+    def read(self, entry: ParsedEntry) -> None:
+        path = path_of(entry.key)
+        address = parse_path(entry.key if path is None else path)
+        where = entry.origin.where
+        assert where is not None, "the keys of a file have a place"
         if isinstance(address, Malformed):
-            self.faults.append(
-                Diagnostic("key-malformed", f"{written.key}: {address.problem}", address.help, written.where)
-            )
+            self.faults.append(Diagnostic("key-malformed", f"{entry.key}: {address.problem}", address.help, where))
             return
         if path is None and address.element is Element.APPLICATION and isinstance(address.sets, PropertyPath):
-            self.variables[written.key] = written.value or ""
+            self.variables[entry.key] = entry.value or ""
             return
-        first = self.seen.setdefault(address.identity, written.where)
-        if first is not written.where:
-            problem = f"{written.key} is set twice; the first is at {first}"
-            self.faults.append(Diagnostic("key-duplicated", problem, "keep one of the two", written.where))
-        elif written.value is None:
-            problem = f"{written.key} has no value here"
-            self.faults.append(Diagnostic("key-required", problem, f"write {written.key}=…", written.where))
+        first = self.seen.setdefault(address.identity, where)
+        if first is not where:
+            problem = f"{entry.key} is set twice; the first is at {first}"
+            self.faults.append(Diagnostic("key-duplicated", problem, "keep one of the two", where))
+        elif entry.value is None:
+            problem = f"{entry.key} has no value here"
+            self.faults.append(Diagnostic("key-required", problem, f"write {entry.key}=…", where))
         else:
-            self.place(address, written)
+            self.place(address, entry, where)
 
-    def place(self, address: Address, written: WrittenKey) -> None:
+    def place(self, address: Address, entry: ParsedEntry, where: Where) -> None:
         """Record the key as an operator, as a part of a stream, or as a setting."""
         word = address.sets.word if isinstance(address.sets, Keyword) else ""
         name = address.name.text if address.name is not None else ""
-        value = str(written.value).strip()
+        value = str(entry.value).strip()
         if address.element is Element.OPERATOR and word == "classname":
-            self.operators.append(DeclaredOperator(name, value, written.where))
+            self.operators.append(DeclaredOperator(name, value, where))
         elif address.element is Element.STREAM and word != "schema":
-            self.stream(name, word, value, written.where)
+            self.stream(name, word, value, where)
         else:
-            self.settings.append(setting(address, written.value, written.where, written.key))
+            self.settings.append(setting(address, entry.value, where, entry.key))
             if address.sets == AttributeRef("APPLICATION_NAME"):
                 self.name = value
 

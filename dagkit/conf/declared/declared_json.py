@@ -11,10 +11,10 @@ from typing import Any
 
 from dagkit.api.secrets import MASK
 from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredStream, setting
-from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import NamePattern
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import Address, Element, Keyword, Malformed, PortKind, PropertyPath, parse_path
-from dagkit.conf.sources.written import ParseError, wrong_bytes
+from dagkit.conf.sources.user_files import ParseError, wrong_bytes
 from dagkit.errors import Code, Diagnostic, Where, did_you_mean
 
 PLAN_SCHEMA = "dagkit.plan/1"
@@ -137,7 +137,7 @@ class _Reader:
         self.shown = shown
         self.is_plan = is_plan
         self.faults: list[Diagnostic] = []
-        self.settings: list[Rule] = []
+        self.settings: list[ParsedEntry] = []
 
     def operators(self, document: JsonObject) -> Iterator[DeclaredOperator]:
         for operator in self.objects(document, "operators"):
@@ -149,7 +149,7 @@ class _Reader:
                 self.settings += self.attributes(operator, f"operator {name!r}", Element.OPERATOR, name)
                 self.settings += self.ports(operator, name)
 
-    def properties(self, operator: JsonObject, name: str) -> Iterator[Rule]:
+    def properties(self, operator: JsonObject, name: str) -> Iterator[ParsedEntry]:
         properties = operator.get("properties")
         if properties is None:
             return
@@ -177,7 +177,7 @@ class _Reader:
         operator: str | None = None,
         *,
         port: tuple[PortKind, str] | None = None,
-    ) -> Iterator[Rule]:
+    ) -> Iterator[ParsedEntry]:
         """The attributes of one bearer."""
         attributes = bearer.get("attributes")
         if attributes is None:
@@ -197,7 +197,7 @@ class _Reader:
                 address = Address(element, parsed.sets, named, None, *of_port)
                 yield setting(address, value, where, f"{name} of {what}")
 
-    def ports(self, operator: JsonObject, name: str) -> Iterator[Rule]:
+    def ports(self, operator: JsonObject, name: str) -> Iterator[ParsedEntry]:
         for port in self.objects(operator, "ports", may_be_absent=True):
             self.known(port, _PORT, "a port")
             port_name = self.text(port, "name")
@@ -234,14 +234,14 @@ class _Reader:
         operator, port = self.text(end, "operatorName"), self.text(end, "portName")
         return None if operator is None or port is None else DeclaredEnd(operator, port, self.at(end))
 
-    def schema(self, stream: JsonObject, name: str) -> Iterator[Rule]:
+    def schema(self, stream: JsonObject, name: str) -> Iterator[ParsedEntry]:
         schema = stream.get("schema")
         if schema is not None:
             class_name = schema.get("class") if isinstance(schema, JsonObject) else schema
             address = Address(Element.STREAM, Keyword("schema"), NamePattern(name))
             yield setting(address, class_name, Where(self.shown, stream.line_of("schema")), f"schema of {name}")
 
-    def unifiers(self, stream: JsonObject, source: DeclaredEnd | None) -> Iterator[Rule]:
+    def unifiers(self, stream: JsonObject, source: DeclaredEnd | None) -> Iterator[ParsedEntry]:
         """The attributes of a plan's unifiers, which were set on the output port before them."""
         if source is None:
             return

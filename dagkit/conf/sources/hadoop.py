@@ -5,7 +5,9 @@ import re
 from collections.abc import Mapping
 from xml.parsers.expat import ErrorString, ExpatError, ParserCreate
 
-from dagkit.conf.sources.written import ParseError, WrittenKey, wrong_bytes
+from dagkit.api.configuration import Source
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
+from dagkit.conf.sources.user_files import ParseError, wrong_bytes
 from dagkit.errors import Where, did_you_mean
 
 _PROLOG = re.compile(r"\s*(<\?xml.*?\?>)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
@@ -26,21 +28,23 @@ _ENCODINGS = {
 _FIELDS = ("name", "value", "final", "description", "source", "tag")
 
 
-def read_hadoop(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
+def read_hadoop(
+    data: bytes, file: str = "", source: Source = Source.FILE
+) -> tuple[list[ParsedEntry], list[ParseError]]:
     """The properties in an XML file. A list without `<configuration>` around it is accepted too."""
     text = _decoded(data)
     prolog = _PROLOG.match(text)
     assert prolog is not None, "every part of the prolog may be absent"
     if _BARE.match(text, prolog.end()):
         text = f"{text[: prolog.end()]}<configuration>{text[prolog.end() :]}</configuration>"
-    reader = _Reader()
+    reader = _Reader(file, source)
     try:
         reader.parser.Parse(text.encode(), True)
     except ExpatError as malformed:
         raise ParseError(
             f"it is not XML: {ErrorString(malformed.code)}", "fix the line", malformed.lineno
         ) from malformed
-    return reader.written, reader.errors
+    return reader.entries, reader.errors
 
 
 def _decoded(data: bytes) -> str:
@@ -72,13 +76,14 @@ def _in_encoding(data: bytes, encoding: str) -> str:
 class _Reader:
     """Collects properties while the parser reads the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: str, source: Source) -> None:
+        self.file, self.source = file, source
         self.parser = ParserCreate(encoding="UTF-8")
         self.parser.StartDoctypeDeclHandler = self.refuse_doctype
         self.parser.StartElementHandler = self.start_element
         self.parser.EndElementHandler = self.end_element
         self.parser.CharacterDataHandler = self.characters
-        self.written: list[WrittenKey] = []
+        self.entries: list[ParsedEntry] = []
         self.errors: list[ParseError] = []
         self.depth = 0
         self.fields: dict[str, str] = {}
@@ -143,7 +148,7 @@ class _Reader:
             return
         value = _value(self.fields.get("value"))
         final = self.fields.get("final", "").strip().lower() == "true"
-        self.written.append(WrittenKey(key, value, Where("", self.name_line), final))
+        self.entries.append(ParsedEntry.of(key, value, Where(self.file, self.name_line), self.source, final=final))
 
 
 def _value(text: str | None) -> str | None:

@@ -8,12 +8,14 @@ $${name}        the text `${name}` itself
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.names import snake
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import Address, Keyword, Malformed, canonical, parse_key
-from dagkit.conf.sources.written import regular_bytes
+from dagkit.conf.sources.user_files import regular_bytes
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
 LONGEST = 1 << 20
@@ -77,6 +79,12 @@ def shown_instead(address: Address | Malformed | None, key: str, raw: Any, *, ta
     if raw == "" or not (tainted or mentions_secret(raw) or is_secret(address, key)):
         return None
     return raw if isinstance(raw, str) and "${" in raw else MASK
+
+
+def with_value(entry: ParsedEntry, value: Any, *, tainted: bool = False) -> ParsedEntry:
+    """The entry with its references resolved to this value, and with the text to print if the value is a secret."""
+    shown = shown_instead(entry.parsed, entry.key, entry.value, tainted=tainted)
+    return replace(entry, value=value, origin=replace(entry.origin, shown=shown))
 
 
 def without_secret(text: str, raw: Any, shown: str | None) -> str:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dagkit.api.configuration import Config, Entry, Origin, Source
+from dagkit.api.configuration import Config, Source
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import PREFIXES, Malformed, canonical, is_variable
 from dagkit.conf.sources.property_files import CHECK_THE_PATH, ENDINGS, read_file
-from dagkit.conf.sources.references import References, Unresolved, names_referred, shown_instead
-from dagkit.conf.sources.written import WrittenKey
+from dagkit.conf.sources.references import References, Unresolved, names_referred, with_value
 from dagkit.errors import Diagnostic, Severity, Where
 
 COMMAND_LINE = Where("the command line")
@@ -60,8 +60,8 @@ def load(sources: Sources) -> tuple[Config, list[Diagnostic]]:
     groups, faults = _gathered(sources)
     for group in groups:
         faults += _duplicates(group)
-    given, misset = _weighed(groups)
-    config, unresolved = _resolved(given, sources.environment)
+    valued, misset = _weighed(groups)
+    config, unresolved = _resolved(valued, sources.environment)
     return config, [*faults, *misset, *unresolved]
 
 
@@ -73,7 +73,7 @@ def files_of(sources: Sources) -> list[Path]:
 # -- gathering -------------------------------------------------------------------------------------------------------
 
 
-_Group = Sequence[WrittenKey]
+_Group = Sequence[ParsedEntry]
 """The keys of one place, such as a file. Each key should occur in it once."""
 
 
@@ -81,15 +81,15 @@ def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
     groups: list[_Group] = []
     faults: list[Diagnostic] = []
     for source, paths in _places(sources):
-        group: list[WrittenKey] = []
+        group: list[ParsedEntry] = []
         for path in paths:
-            written, found = read_file(path, _instead_of(source, path), source)
-            group += written
-            faults += found
+            entries, unread = read_file(path, _instead_of(source, path), source)
+            group += entries
+            faults += unread
         groups.append(group)
     variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
-    groups.append([WrittenKey(*pair, ENVIRONMENT, source=Source.ENVIRONMENT) for pair in variables])
-    groups.append([WrittenKey(*pair, COMMAND_LINE, source=Source.COMMAND_LINE) for pair in sources.definitions])
+    groups.append([ParsedEntry.of(*pair, ENVIRONMENT, Source.ENVIRONMENT) for pair in variables])
+    groups.append([ParsedEntry.of(*pair, COMMAND_LINE, Source.COMMAND_LINE) for pair in sources.definitions])
     return groups, faults
 
 
@@ -136,96 +136,94 @@ def _is_there(path: Path) -> bool:
 
 def _duplicates(group: _Group) -> Iterable[Diagnostic]:
     """Report keys that occur twice in one place. Two values are an error, but on a command line the later one wins."""
-    seen: dict[tuple[str, ...], WrittenKey] = {}
-    for written in group:
-        first = seen.setdefault(written.identity, written)
-        if first is not written:
-            alike = first.value == written.value or written.source is Source.COMMAND_LINE
-            also = f", as {first.key}" if first.key != written.key else ""
+    seen: dict[tuple[str, ...], ParsedEntry] = {}
+    for entry in group:
+        first = seen.setdefault(entry.identity, entry)
+        if first is not entry:
+            alike = first.value == entry.value or entry.origin.source is Source.COMMAND_LINE
+            also = f", as {first.key}" if first.key != entry.key else ""
             yield Diagnostic(
                 "key-duplicated",
-                f"{written.key} is set twice; the first is at {first.where}{also}",
+                f"{entry.key} is set twice; the first is at {first.origin.where}{also}",
                 "keep one of the two; now the later one wins",
-                written.where,
+                entry.origin.where,
                 Severity.WARNING if alike else Severity.ERROR,
             )
 
 
-def _weighed(groups: Sequence[_Group]) -> tuple[list[WrittenKey], list[Diagnostic]]:
+def _weighed(groups: Sequence[_Group]) -> tuple[list[ParsedEntry], list[Diagnostic]]:
     """Every key with a value, weakest first; and the faults in final keys and in keys without a value."""
-    given: list[WrittenKey] = []
-    required: list[WrittenKey] = []
+    given: list[ParsedEntry] = []
+    required: list[ParsedEntry] = []
     faults: list[Diagnostic] = []
-    finals: dict[tuple[str, ...], list[WrittenKey]] = {}
+    finals: dict[tuple[str, ...], list[ParsedEntry]] = {}
     for group in groups:
-        for written in group:
-            final = next((final for final in finals.get(written.folded, ()) if final.touches(written)), None)
+        for entry in group:
+            final = next((final for final in finals.get(entry.folded, ()) if final.touches(entry)), None)
             if final is not None:
-                faults.append(_held_back(written, final.where))
+                faults.append(_held_back(entry, final.origin.where))
             else:
-                (required if written.value is None else given).append(written)
-        for written in group:
-            if written.final:
-                finals.setdefault(written.folded, []).append(written)
-    known: dict[tuple[str, ...], list[WrittenKey]] = {}
-    for written in given if required else ():
-        known.setdefault(written.folded, []).append(written)
-    for written in required:
-        alike = known.setdefault(written.folded, [])
-        if not any(written.sets_the_same_as(other) for other in alike):
-            faults.append(_missing(written))
-            alike.append(written)
+                (required if entry.value is None else given).append(entry)
+        for entry in group:
+            if entry.final:
+                finals.setdefault(entry.folded, []).append(entry)
+    known: dict[tuple[str, ...], list[ParsedEntry]] = {}
+    for entry in given if required else ():
+        known.setdefault(entry.folded, []).append(entry)
+    for entry in required:
+        alike = known.setdefault(entry.folded, [])
+        if not any(entry.sets_the_same_as(other) for other in alike):
+            faults.append(_missing(entry))
+            alike.append(entry)
     return given, faults
 
 
-def _held_back(written: WrittenKey, final: Where) -> Diagnostic:
+def _held_back(entry: ParsedEntry, final: Where | None) -> Diagnostic:
     """A fault for setting a final key: an error if the launch itself sets it, a warning if a shared file does."""
     return Diagnostic(
         "key-final",
-        f"{written.key} is final at {final}, so the value here has no effect",
+        f"{entry.key} is final at {final}, so the value here has no effect",
         f"remove it here, or remove <final> at {final}",
-        written.where,
-        Severity.ERROR if written.source >= Source.PACKAGE_FILE else Severity.WARNING,
+        entry.origin.where,
+        Severity.ERROR if entry.origin.source >= Source.PACKAGE_FILE else Severity.WARNING,
     )
 
 
-def _missing(written: WrittenKey) -> Diagnostic:
+def _missing(entry: ParsedEntry) -> Diagnostic:
     """A fault for a key without a value. A malformed key is reported as such: no launch could set it."""
-    address = written.address
-    if isinstance(address, Malformed):
-        return Diagnostic("key-malformed", f"{written.key}: {address.problem}", address.help, written.where)
-    help_ = f"write -D {written.key}=…, or set it in a file for --conf"
-    problem = f"{written.key} has no value here, so the launch must set one"
-    if address is None:
+    if isinstance(entry.parsed, Malformed):
+        problem = f"{entry.key}: {entry.parsed.problem}"
+        return Diagnostic("key-malformed", problem, entry.parsed.help, entry.origin.where)
+    help_ = f"write -D {entry.key}=…, or set it in a file for --conf"
+    problem = f"{entry.key} has no value here, so the launch must set one"
+    if entry.parsed is None:
         help_ = f"remove it, unless the application reads it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
-        problem = f"{written.key} has no value here"
-    return Diagnostic("key-required", problem, help_, written.where)
+        problem = f"{entry.key} has no value here"
+    return Diagnostic("key-required", problem, help_, entry.origin.where)
 
 
 # -- resolving -------------------------------------------------------------------------------------------------------
 
 
-def _resolved(given: Sequence[WrittenKey], environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
+def _resolved(given: Sequence[ParsedEntry], environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
     """Every entry with its references resolved. If several sources set a key, only the winner is resolved."""
-    winners = {written.identity: written for written in given}
+    winners = {entry.identity: entry for entry in given}
     values: dict[str, Any] = {}
-    for written in given:
-        values[written.key] = values[canonical(written.key)] = winners[written.identity].value
+    for entry in given:
+        values[entry.key] = values[canonical(entry.key)] = winners[entry.identity].value
     references = References(values, environment)
-    entries: list[Entry] = []
+    entries: list[ParsedEntry] = []
     faults: list[Diagnostic] = []
-    for written in given:
-        value, tainted = written.value, False
-        if winners[written.identity] is written:
+    for entry in given:
+        value, tainted = entry.value, False
+        if winners[entry.identity] is entry:
             try:
-                value, tainted = references.resolve_key(written.key)
+                value, tainted = references.resolve_key(entry.key)
             except Unresolved as unresolved:
-                faults.append(unresolved.diagnostic(written.key, written.where))
+                faults.append(unresolved.diagnostic(entry.key, entry.origin.where))
         else:
             references.used |= names_referred(value)
-        shown = shown_instead(written.address, written.key, written.value, tainted=tainted)
-        origin = Origin(written.source, written.where, written.key, shown)
-        entries.append(Entry(written.key, value, origin))
+        entries.append(with_value(entry, value, tainted=tainted))
     config = Config(entries)
     for key in references.used:
         _ = key in config  # mark keys that values refer to as used

@@ -6,12 +6,14 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dagkit.api.configuration import Source
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import PREFIXES, SECTION_WORDS
-from dagkit.conf.sources.written import TOO_DEEP, ParseError, WrittenKey, is_too_deep, wrong_bytes
+from dagkit.conf.sources.user_files import TOO_DEEP, ParseError, is_too_deep, wrong_bytes
 from dagkit.errors import Where
 
 
-def read_toml(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
+def read_toml(data: bytes, file: str = "", source: Source = Source.FILE) -> tuple[list[ParsedEntry], list[ParseError]]:
     """Read TOML. Tables become dotted keys; values keep their types."""
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
@@ -35,7 +37,8 @@ def read_toml(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
     if is_too_deep(tables):
         raise ParseError(TOO_DEEP, "write a flatter value")
     lines = toml_lines(text)
-    return [WrittenKey(_dotted(parts), value, Where("", _line(parts, lines))) for parts, value in _flat((), tables)], []
+    flat = ((_dotted(parts), value, Where(file, _line(parts, lines))) for parts, value in _flat((), tables))
+    return [ParsedEntry.of(*keyed, source) for keyed in flat], []
 
 
 QUOTED = r"fix the line; put names with punctuation into single quotes, as in [dt.operator.'Tok\w*']"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dagkit.api.component import Component
 from dagkit.conf.grammar.names import bare, snake
-from dagkit.conf.sources.written import TOO_DEEP, is_too_deep
+from dagkit.conf.sources.user_files import TOO_DEEP, is_too_deep
 from dagkit.conf.values.classes import ClassNotFound, find_class
 from dagkit.conf.values.property_types import accepts, field_named, hints_of
 from dagkit.errors import did_you_mean

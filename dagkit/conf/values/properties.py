@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from dagkit.api.component import Component
 from dagkit.api.configuration import Origin
 from dagkit.api.secrets import MASK
-from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import bare
+from dagkit.conf.grammar.parsed_entry import ParsedEntry
 from dagkit.conf.grammar.property_keys import LONGEST_INDEX, Step, text_of
 from dagkit.conf.sources.references import without_secret
 from dagkit.conf.values.classes import ClassNotFound
@@ -48,24 +48,24 @@ class Configured(Generic[ComponentT]):
     """By dotted path, as in the component's `faults`."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Faults in values that cannot be converted. The component's `faults` hold those that it refuses itself."""
-    unknown: tuple[tuple[Rule, Diagnostic], ...] = ()
+    unknown: tuple[tuple[ParsedEntry, Diagnostic], ...] = ()
     """The settings of properties that it does not have."""
-    secrets: tuple[Rule, ...] = ()
+    secrets: tuple[ParsedEntry, ...] = ()
     """The settings whose values are secrets by the types of their properties, or may contain some."""
 
 
 def with_properties(
-    component: ComponentT, settings: Sequence[Rule], owner: str, conversion: Conversion | None = None
+    component: ComponentT, entries: Sequence[ParsedEntry], owner: str, conversion: Conversion | None = None
 ) -> Configured[ComponentT]:
     """The component with these properties set, the strongest last. Messages call it `owner`."""
     setter = _Setter(owner, conversion or Conversion())
     root = _Branch()
-    for order, given in enumerate(settings):
-        root.plant(given, order)
-    setter.secrets = [given for given in settings if keeps_secret(component, given.path)]
+    for order, entry in enumerate(entries):
+        root.plant(entry, order)
+    setter.secrets = [entry for entry in entries if keeps_secret(component, entry.path)]
     changed = setter.fields(component, root, ())
     configured = component.configured(changed) if changed else component
-    secrets = [given for given in settings if given in setter.secrets or keeps_secret(configured, given.path)]
+    secrets = [entry for entry in entries if entry in setter.secrets or keeps_secret(configured, entry.path)]
     return Configured(configured, setter.origins, tuple(setter.diagnostics), tuple(setter.unknown), tuple(secrets))
 
 
@@ -73,27 +73,27 @@ def with_properties(
 class _Branch:
     """The settings of one value and of its parts."""
 
-    given: Rule | None = None
+    entry: ParsedEntry | None = None
     order: int = 0
-    """The strength of `given`: a higher number wins."""
+    """The strength of `entry`: a higher number wins."""
     below: dict[Step, "_Branch"] = field(default_factory=dict)
 
-    def plant(self, given: Rule, order: int, depth: int = 0) -> None:
+    def plant(self, entry: ParsedEntry, order: int, depth: int = 0) -> None:
         """Add a setting. A value for the whole replaces earlier settings of its parts."""
         branch = self
-        for step in given.path.steps[depth:]:
+        for step in entry.path.steps[depth:]:
             child = branch.below.pop(step, None) or _Branch()
             branch.below[step] = child
             branch = child
-        branch.given, branch.order = given, order
+        branch.entry, branch.order = entry, order
         branch.below = {}
 
     def merge(self, other: "_Branch", depth: int) -> None:
         """Merge the settings of the same value under another spelling, at this depth, in order of strength."""
         strongest_last = sorted([*self.ordered(), *other.ordered()], key=lambda pair: pair[0])
-        self.given, self.below = None, {}
-        for order, given in strongest_last:
-            self.plant(given, order, depth)
+        self.entry, self.below = None, {}
+        for order, entry in strongest_last:
+            self.plant(entry, order, depth)
 
     def merged(self, depth: int) -> dict[str, tuple[Step, "_Branch"]]:
         """The branches below by their text, with `a` and `(a)` merged, and `[1]` and `.1`."""
@@ -106,15 +106,15 @@ class _Branch:
                 known[text] = step, branch
         return known
 
-    def ordered(self) -> Iterator[tuple[int, Rule]]:
-        if self.given is not None:
-            yield self.order, self.given
+    def ordered(self) -> Iterator[tuple[int, ParsedEntry]]:
+        if self.entry is not None:
+            yield self.order, self.entry
         for branch in self.below.values():
             yield from branch.ordered()
 
-    def settings(self) -> Iterator[Rule]:
+    def entries(self) -> Iterator[ParsedEntry]:
         """All settings of the value and of its parts."""
-        return (given for _, given in self.ordered())
+        return (entry for _, entry in self.ordered())
 
 
 class _Failed:
@@ -133,26 +133,26 @@ class _Setter:
         self.conversion = conversion
         self.origins: dict[str, Origin] = {}
         self.diagnostics: list[Diagnostic] = []
-        self.unknown: list[tuple[Rule, Diagnostic]] = []
-        self.secrets: list[Rule] = []
+        self.unknown: list[tuple[ParsedEntry, Diagnostic]] = []
+        self.secrets: list[ParsedEntry] = []
         """The settings whose values must not be quoted."""
 
     def value(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
         """The value after applying the settings of the value and of its parts."""
-        if branch.given is not None:
+        if branch.entry is not None:
             try:
-                current = self.conversion.convert(wanted, branch.given.raw)
+                current = self.conversion.convert(wanted, branch.entry.value)
             except ClassNotFound as missing:
-                return self.refuse(branch.given, path, str(missing), "class-not-found", missing.help)
+                return self.refuse(branch.entry, path, str(missing), "class-not-found", missing.help)
             except ValueError as refused:
-                return self.refuse(branch.given, path, str(refused))
-            self.origins[".".join(path)] = branch.given.origin
+                return self.refuse(branch.entry, path, str(refused))
+            self.origins[".".join(path)] = branch.entry.origin
         return self.nested(wanted, current, branch, path) if branch.below else current
 
     def nested(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
         """The value with its parts set."""
         cls = class_in(wanted) or object
-        if isinstance(current, str) and isinstance(branch.given, Rule) and issubclass(cls, BaseModel):
+        if isinstance(current, str) and isinstance(branch.entry, ParsedEntry) and issubclass(cls, BaseModel):
             current = None
         if current is None and issubclass(cls, BaseModel):
             return self.new(cls, branch, path)
@@ -195,13 +195,13 @@ class _Setter:
     def unknown_field(self, cls: type[BaseModel], step: Step, branch: _Branch) -> None:
         name = text_of(step)
         owner = self.owner if issubclass(cls, Component) else f"{cls.__name__} of {self.owner}"
-        for given in branch.settings():
+        for entry in branch.entries():
             has = f"{cls.__name__} has {', '.join(cls.model_fields) or 'none'}"
-            self.is_unknown(given, f"{owner} has no property {name!r}", meant_property(cls, name, has))
+            self.is_unknown(entry, f"{owner} has no property {name!r}", meant_property(cls, name, has))
 
-    def is_unknown(self, rule: Rule, problem: str, help_: str) -> None:
-        problem = f"{rule.origin.key or rule.path}: {problem}"
-        self.unknown.append((rule, Diagnostic("property-unknown", problem, help_, rule.origin.where)))
+    def is_unknown(self, entry: ParsedEntry, problem: str, help_: str) -> None:
+        problem = f"{entry.key}: {problem}"
+        self.unknown.append((entry, Diagnostic("property-unknown", problem, help_, entry.origin.where)))
 
     def new(self, cls: type[BaseModel], branch: _Branch, path: Where) -> Any:
         """A new model from its parts, if there was no value."""
@@ -211,9 +211,11 @@ class _Setter:
         changed = self.fields(current, branch, path)
         if isinstance(current, Component):
             return current.configured(changed)
-        given = current.model_fields_set
-        kept = {f.argument: getattr(current, f.name) for f in fields_of(type(current)).values() if f.name in given}
-        return self.built(type(current), {**kept, **changed}, branch, path)
+        was_set = current.model_fields_set
+        unchanged = {
+            f.argument: getattr(current, f.name) for f in fields_of(type(current)).values() if f.name in was_set
+        }
+        return self.built(type(current), {**unchanged, **changed}, branch, path)
 
     def built(self, cls: type[BaseModel], arguments: Mapping[str, Any], branch: _Branch, path: Where) -> Any:
         try:
@@ -239,8 +241,8 @@ class _Setter:
             index = int(text) if text.isdecimal() and len(text) <= LONGEST_INDEX else -1
             if not 0 <= index <= len(changed):
                 holds = f"{len(changed)} value{'' if len(changed) == 1 else 's'}"
-                for given in child.settings():
-                    self.refuse(given, path, f"it has {holds}, so there is no [{step}] to set")
+                for entry in child.entries():
+                    self.refuse(entry, path, f"it has {holds}, so there is no [{step}] to set")
                 continue
             was = changed[index] if index < len(changed) else None
             value = self.value(kinds[0], was, child, (*path, str(index)))
@@ -252,15 +254,15 @@ class _Setter:
         """A copy of an object that is not a model, with its attributes set."""
         changed = copy.copy(current)
         for step, child in branch.below.items():
-            if child.below or child.given is None:
+            if child.below or child.entry is None:
                 self.without_parts(getattr(current, str(step), None), child, (*path, str(step)))
                 continue
             try:
-                set_on(self.conversion, changed, str(step), child.given.raw)
+                set_on(self.conversion, changed, str(step), child.entry.value)
             except ValueError as refused:
-                self.refuse(child.given, path, str(refused))
+                self.refuse(child.entry, path, str(refused))
             else:
-                self.origins[".".join((*path, str(step)))] = child.given.origin
+                self.origins[".".join((*path, str(step)))] = child.entry.origin
         return changed
 
     def without_parts(self, current: Any, branch: _Branch, path: Where) -> Any:
@@ -269,34 +271,34 @@ class _Setter:
         needless = set(map(bare, NEEDLESS_PROPERTIES))
         for step, child in branch.below.items():
             help_ = _WHERE_LEDGERS_ARE if bare(str(step)) in needless else f"set {'.'.join(path)} as a whole"
-            for given in child.settings():
-                self.is_unknown(given, f"{what}, so {'.'.join(path)} has no parts to set", help_)
+            for entry in child.entries():
+                self.is_unknown(entry, f"{what}, so {'.'.join(path)} has no parts to set", help_)
         return current
 
-    def refuse(self, given: Rule, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
+    def refuse(self, entry: ParsedEntry, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
         """Report a value that does not fit."""
-        hidden = MASK if given.origin.shown is None and given in self.secrets else given.origin.shown
-        shown = _brief(given.raw) if hidden is None else hidden
-        why = without_secret(why, given.raw, hidden)
+        hidden = MASK if entry.origin.shown is None and entry in self.secrets else entry.origin.shown
+        shown = _brief(entry.value) if hidden is None else hidden
+        why = without_secret(why, entry.value, hidden)
         self.diagnostics.append(
             Diagnostic(
                 code,
                 f"{'.'.join(path)} of {self.owner} cannot be {shown}: {why}",
-                without_secret(help_, given.raw, hidden) or f"fix the value of {given.origin.key or given.path}",
-                given.origin.where,
+                without_secret(help_, entry.value, hidden) or f"fix the value of {entry.key}",
+                entry.origin.where,
             )
         )
         return _FAILED
 
 
-def _blamed(cls: type[BaseModel], branch: _Branch, invalid: ValidationError) -> Rule:
+def _blamed(cls: type[BaseModel], branch: _Branch, invalid: ValidationError) -> ParsedEntry:
     """The setting of the first part that does not fit; if no setting here is of such a part, the first one."""
     for error in invalid.errors(include_url=False, include_input=False):
         for step, child in branch.below.items():
             found = field_named(cls, step) if isinstance(step, str) else None
             if found is not None and error["loc"][:1] == (found.argument,):
-                return next(child.settings())
-    return next(branch.settings())
+                return next(child.entries())
+    return next(branch.entries())
 
 
 def _brief(raw: Any) -> str:

@@ -164,7 +164,9 @@ def when_began(application_path: str) -> int:
 def _noted_in(noted: Folder) -> int:
     known = [int(name) for name in noted.folders() if name.isdecimal()]
     if known:
+        # two drivers may have noted one each at the same time; both began with the earlier one, or later
         return min(known)
+    # A file is compared with the time at which its storage wrote this one: clocks of other machines differ from it.
     probe = noted.below("now")
     probe.make()
     probe.create("now").close()

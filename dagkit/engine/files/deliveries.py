@@ -142,7 +142,7 @@ class Deliveries:
             try:
                 system.prepare(self._writer(output))
             except BaseException:
-                with suppress(Exception):  # the error that is raised says more
+                with suppress(Exception):  # the error that is raised names the cause
                     system.close()
                 raise
             self._connections[output] = _Connection(operator, system)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dagkit.api.external import external_outputs
+from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
 from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.pieces import PiecesLost, opened
-from dagkit.engine.files.staging import EXTERNAL, Part, Staging, in_order, serve_files
+from dagkit.engine.files.staging import EXTERNAL, Part, Staging, in_order
 from dagkit.engine.program.address import Address
 
 _LENGTH_BYTES = 8
@@ -74,7 +75,11 @@ def _exactly(source: Any, length: int, part: Part) -> bytes:
 
 def serve_outputs(staging: Staging | None, name: str, operator: Operator) -> None:
     """Give the operator the files and the external outputs that it declares."""
-    serve_files(staging, name, operator)
+    services = operator._services  # noqa: SLF001 - bound here
+    for service, files in output_files(type(operator)).items():
+        assert staging is not None, f"{name} writes files, and the window has no place to stage them"
+        adopts, of_blocks = files.incomplete is not None, files.of_blocks
+        services[service] = staging.files(name, files.directory(operator), of_blocks=of_blocks, adopts=adopts)
     for output in external_outputs(type(operator)):
         assert staging is not None, f"{name} has external outputs, and the window has no place to stage their entries"
-        operator._services[output] = StagedEntries(staging, Address.of(name, output))  # noqa: SLF001 - bound here
+        services[output] = StagedEntries(staging, Address.of(name, output))

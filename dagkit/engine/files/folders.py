@@ -324,4 +324,5 @@ def write_together(pieces: Sequence[Piece], folder: Folder, name: str, *, durabl
         if durable and isinstance(folder, LocalFolder):
             os.fsync(sink.fileno())
     if durable:
+        # the folder, its attempt, its window, those of all windows, and the application's folder
         folder.sync(levels=5)

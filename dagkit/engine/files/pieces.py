@@ -38,7 +38,7 @@ class PiecesLost(RunFailure):
 
 
 def remedy_of(error: OSError) -> str:
-    """What a user can do so that a refused write succeeds."""
+    """The remedy for a refused write, in words."""
     if error.errno == errno.EFBIG:
         return "raise the limit on the length of files (ulimit -f, or that of the filesystem)"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -92,7 +92,7 @@ class Seen(NamedTuple):
 
 
 def copy_name(name: str) -> str:
-    """How the name of a copy begins that is made beside a file, and renamed to it: no filesystem may refuse it."""
+    """The first part of the name of a copy beside a file, which is renamed to it: no filesystem may refuse it."""
     encoded = os.fsencode(name)
     return f".{name if len(encoded) <= LONG_NAME_BYTES else blake2b(encoded, digest_size=16).hexdigest()}"
 

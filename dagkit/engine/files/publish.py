@@ -66,6 +66,7 @@ def note_begun(application_path: str, window_id: int, *, durable: bool) -> None:
     with _noting(application_path, window_id):
         noted.make()
         if durable:
+            # the entry, the folder of entries, and the application's folder
             noted.sync(levels=3)
 
 
@@ -90,7 +91,7 @@ def note_finished(application_path: str, window_id: int) -> None:
         home.below(FINISHED).below(str(window_id)).make()
     for noted, windows, upto in ((FINISHED, before, window_id - 1), (_BEGUN, home.below(_BEGUN).folders(), window_id)):
         for window in windows:
-            if int(window) <= upto:  # later ones are another driver's, which has gone on
+            if int(window) <= upto:  # later ones are those of a driver that has taken over
                 home.below(noted).below(window).remove()
 
 

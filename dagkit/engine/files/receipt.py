@@ -1,4 +1,4 @@
-"""Receipts: what is known of an input file for which one is wanted, and how the due ones are written.
+"""Receipts of input files for which they are wanted, and how the due ones are written.
 
 APPLICATION_PATH/receipts/<window>/<name>     a receipt that is not in place yet
 APPLICATION_PATH/receipts/<window>-ready/     all receipts of the window were written there
@@ -19,7 +19,7 @@ _BEING_WRITTEN = "receipts"
 
 
 class ReadCounts(Group):
-    """What became of the records of a file, by the reader that read them."""
+    """The counts of the records of a file, by the reader that read them."""
 
     rows: Mapping[str, int] = {}
     """How many items each reader sent for it."""
@@ -38,7 +38,7 @@ class ReadCounts(Group):
 
 
 class Receipt(StoredValue, Grouped):
-    """What is known of one input file."""
+    """One input file: its hash, its records and its output."""
 
     source: str
     """The name of the file in the ledger."""

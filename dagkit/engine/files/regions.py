@@ -100,6 +100,7 @@ class Regions:
         if not isinstance(folder, LocalFolder):
             raise OSError(errno.ENOTSUP, "a file of slices needs an APPLICATION_PATH that is a mounted folder")
         folder.make()
+        # never cut: other slots write to the same file meanwhile
         handle = os.open(folder.path / _NAME, os.O_RDWR | os.O_CREAT, 0o666)
         self._open[key] = stream = os.fdopen(handle, "r+b", buffering=0)
         return stream

@@ -13,8 +13,6 @@ from typing import Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dagkit.api.files import output_files
-from dagkit.api.operators import Operator
 from dagkit.engine.files.folders import Folder, folder_at
 from dagkit.engine.files.pieces import BUFFER_BYTES, Blame, Syncing, staging_failed
 from dagkit.engine.files.regions import Regions, region_path
@@ -28,7 +26,7 @@ MOST_OPEN = 64
 FEW_OPEN = 8
 SMALL_BUFFER_BYTES = 64 << 10
 """The buffer of each file if more than a few are open."""
-NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
+NAMED_BY_BLOCK = "let the names of files contain the block, or open them for no block"
 
 
 def file_shared(file: str, whose: str, remedy: str) -> RunFailure:
@@ -226,6 +224,7 @@ class Staging:
             piece = self._pieces[key] = _Piece(self, key, element_id)
             self.begin(piece)
         elif len(self._open) == MOST_OPEN and piece in self._open:
+            # kept in order only when one must be closed: it costs time for every write
             self._open[piece] = self._open.pop(piece)  # as the most recently used
         if piece.element_id != element_id:
             both = f"{element_text(piece.element_id)} and {element_text(element_id)}"
@@ -239,7 +238,7 @@ class Staging:
         try:
             buffer_bytes = BUFFER_BYTES if len(self._open) < FEW_OPEN else SMALL_BUFFER_BYTES
             if piece in self._suspended:
-                piece.go_on(self._folder.append(piece.name, buffer_bytes))
+                piece.resume(self._folder.append(piece.name, buffer_bytes))
                 del self._suspended[piece]
             else:
                 piece.begin(*self._folder.create(buffer_bytes))
@@ -323,7 +322,7 @@ class Staging:
 
     def _reopen_to_sync(self, piece: "_Piece") -> None:
         if self.place.durable:
-            piece.go_on(self._folder.append(piece.name, SMALL_BUFFER_BYTES))
+            piece.resume(self._folder.append(piece.name, SMALL_BUFFER_BYTES))
 
     def _failed(self, operator: str, error: RunFailure) -> OperatorFailed:
         return failed_within(error, operator, self.place.window, self.slot)
@@ -354,9 +353,9 @@ class _Piece:
     def begin(self, name: str, stream: BinaryIO) -> None:
         """Write to this file from now on."""
         self.name, self.length = name, 0
-        self.go_on(stream)
+        self.resume(stream)
 
-    def go_on(self, stream: BinaryIO) -> None:
+    def resume(self, stream: BinaryIO) -> None:
         """Reopen the file at its end."""
         self.stream = stream
         self._write = stream.write
@@ -435,12 +434,3 @@ def next_wake(files: Iterable[Part], operators: Container[str], after: datetime 
     last = {part.file: part for part in in_order(files) if part.operator in operators}
     wakes = (part.wake for part in last.values() if part.wake is not None)
     return min((at for at in wakes if after is None or at > after), default=None)
-
-
-def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:
-    """Give the operator the files that it declares."""
-    for service, declared in output_files(type(operator)).items():
-        assert staging is not None, f"{name} writes files, and the window has no place to stage them"
-        adopts = declared.incomplete is not None
-        files = staging.files(name, declared.directory(operator), of_blocks=declared.of_blocks, adopts=adopts)
-        operator._services[service] = files  # noqa: SLF001 - services are bound here

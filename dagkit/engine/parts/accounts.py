@@ -63,15 +63,15 @@ def receipts_after(ended: EndedWindow, saved: Saved) -> Saved:
 
 
 def _found_in(ended: EndedWindow) -> list[WorkItem]:
-    """The items that the window was given, and those that its slots found: at least one of each file.
+    """The items that input operators found for the window, and those that its slots found: at least one of each file.
 
     An operator that divides its items, instead of reading positions of their source, reads no file.
     """
     program = ended.program
-    given = [item for item in ended.given if _reads_positions(program.operators[item.into.operator][0])]
+    on_driver = [item for item in ended.discovered if _reads_positions(program.operators[item.into.operator][0])]
     records = (done.record for report in ended.answer.reports for done in report.done.values())
     in_slots = (work.found for record in records for work in record.files.values())
-    return [*given, *(item for item in in_slots if item is not None)]
+    return [*on_driver, *(item for item in in_slots if item is not None)]
 
 
 def _reads_positions(operator: Operator) -> bool:
@@ -120,8 +120,8 @@ class Accounts(RunPart):
         self._aside = aside
 
     def after(self, ended: EndedWindow, saved: Saved) -> Saved:
-        given, reports = ended.given, ended.answer.reports
-        work = work_recorded(given, reports, saved["queue"], self._aside.decided, ended.before.work)
+        discovered, reports = ended.discovered, ended.answer.reports
+        work = work_recorded(discovered, reports, saved["queue"], self._aside.decided, ended.before.work)
         return {"work": work, "rows": row_account(ended.program, reports), **receipts_after(ended, saved)}
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:

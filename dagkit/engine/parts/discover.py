@@ -10,7 +10,6 @@ from dagkit.api.running import Until
 from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
 from dagkit.engine.parts.in_flight import InFlightWindow, Queued
-from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart, Saved, Want, Wants
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.program.address import Address
@@ -18,6 +17,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.compatibility import refuse_stranded_discoveries
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import BacklogCount
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Figures
@@ -38,7 +38,7 @@ class _FoundWork:
 class DriverInputs(RunPart):
     """All input operators of an application."""
 
-    def __init__(self, run: RunState, queue: PendingWork) -> None:
+    def __init__(self, run: RunState, queue: WorkQueue) -> None:
         """Read the discoveries from the ledger. Raise `discovery-stranded` if one of them has no receiver."""
         self._run = run
         self._journal = run.journal

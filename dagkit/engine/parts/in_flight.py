@@ -36,7 +36,7 @@ UNSCHEDULED = WindowSchedule({}, 0.0, CostEstimate())
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """What the discoveries of a window added to the queue."""
+    """The work that the discoveries of a window added to the queue."""
 
     work: Sequence[WorkItem] = ()
     places: Mapping[str, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class InFlightWindow:
     upto: Mapping[str, int] = field(default_factory=dict)
     """The last discovery that the window includes, by input operator."""
     promise: WindowPromise | None = None
-    """What the ledger notes of the window until it is committed."""
+    """The note of the window in the ledger until it is committed."""
     is_promised: bool = False
     polls: bool = False
     """Whether the window only polls: it is promised after it has found something."""
@@ -210,6 +210,7 @@ class InFlightWindows:
         window.task = task
         if window.attempts.put_off is None:
             self._start(window)
+        # commits go in order, so no younger window takes its place meanwhile
         self._windows.appendleft(window)
 
     def resume(self) -> None:

@@ -164,6 +164,8 @@ class StatsListeners:
             course = self._course(listened, partition)
             windows, course.since = course.since, []
             if port is not None and backlog is not None:
+                # All partitions take from one queue. Listeners of Apex expect a queue for each, so it is divided
+                # evenly.
                 share = (backlog.blocks + count - 1 - partition) // count, backlog.positions // count
                 windows = _with_queue(windows or [OperatorStats(window_id)], port, *share)
             stats_of_all.append(

@@ -104,10 +104,13 @@ class OperatorState(RunPart):
     def forget_file(self, name: str, path: str, request: str) -> str:
         """Let an operator forget a file; return why this is impossible, or ""."""
         run, states = self._run, self.state.get(name, ({},))
+        # an operator that finds files is not partitionable, so it has one state
         operator = live(run.program.operators[name][0], states[0])
         operator.setup(run.program.context_of(name, 0, run.next_window, run.launch))
-        reason = why_not_forgotten(operator, path, request)
-        operator.teardown()
+        try:
+            reason = why_not_forgotten(operator, path, request)
+        finally:
+            operator.teardown()
         if not reason:
             self.state = {**self.state, name: (saved(operator, name), *states[1:])}
         return reason
@@ -129,6 +132,7 @@ class Watermarks(RunPart):
         """
         run = self._run
         flow, times = run.plan.flow, run.event_times
+        # a window that follows anyway advances watermarks with its commit
         if flow is None or not flow.users or run.in_flight or Want.WORK in known or self._inputs.found:
             return
         waiting = self._queue.all()

@@ -142,6 +142,7 @@ class Outputs(RunPart):
     def _attempt(self, window_id: int) -> StagingPlace:
         """Return a new staging place for an attempt at a window."""
         if self._began is None:
+            # before the first file is staged: so every file that this application completes is as young, or younger
             self._began = when_began(self._path)
         settings = self._run.settings
         began = self._run.now() if settings.until is Until.STOPPED else None
@@ -171,6 +172,8 @@ class Outputs(RunPart):
         refuse_shared(before, parts, ended.program.operators)
         finished, files = settled([*before, *parts], open_elements, last=ended.task.last)
         self._check(finished, parts)
+        # an element of which nothing was written when it was set aside does not count as read: a retry may write its
+        # file
         read = worked_on - open_elements - (elements_of(decided.aside) - written)
         return {
             "files": tuple(files),
@@ -197,6 +200,8 @@ class Outputs(RunPart):
         written = [part for part in (*parts, *finished) if not part.is_external]
         if written:
             self._began = self._began or when_began(self._path)
+            # Names come from data, and no partition knows those of the others. Refused before the commit, a corrected
+            # operator continues; committed, no launch could put both files in place.
             refuse_blocked((*self._last.files, *written), self._folders)
             older = refuse_written_again(written, self._began)
             self._warn_of_replacing([file for file in older if file not in self._warned])
@@ -252,6 +257,8 @@ class Outputs(RunPart):
         self._deliveries.prepare(run.program, window_id + 1)
         if not self._is_unfinished:
             return
+        # Files come first, since entries may refer to them. A receipt states that all output of its file is visible.
+        # Pieces are removed last: until the window is noted as finished, each launch takes all of these steps again.
         self._place()
         for output in list(self._unfinished):
             self._deliveries.deliver(run.program, window_id, output, self._unfinished[output])
@@ -271,6 +278,8 @@ class Outputs(RunPart):
         run, window_id, settings = self._run, self._run.window, self._run.settings
         durable = settings.durable
         files = {file: parts for file, parts in self.unplaced.items() if any(part.part for part in parts)}
+        # The mark decides what a missing piece means: before it, the piece is lost; after it, its file was put in
+        # place, and other programs may have taken it since.
         if is_begun(self._path, window_id):
             files = still_to_place(files, self._path)
         elif files:

@@ -94,27 +94,9 @@ class PendingWork(RunPart):
         self.queue = WorkQueue.of(renewed(run.checkpoint.queue))
         self._later = DrainPolicy(run.settings.until)
         self._scheduler = Scheduler(self.queue, WindowSizer(float(run.summary.millis)))
+        # a promised window takes its work as it was promised, before the rest is truncated
         if run.in_flight.promised is None:
             self._truncate()
-
-    def add(self, work: Iterable[WorkItem]) -> None:
-        self.queue.add(work)
-
-    def __len__(self) -> int:
-        return len(self.queue)
-
-    def ends(self) -> dict[str, int]:
-        """The place behind the last block of each lane, by its name."""
-        return self.queue.ends()
-
-    def lengths(self) -> Iterator[tuple[Address, tuple[int, int]]]:
-        """The number of pending blocks and their total length, by input."""
-        yield from self.queue.lengths().items()
-
-    @property
-    def deferred(self) -> Sequence[WorkItem]:
-        """Items with nothing to do before they are due."""
-        return self.queue.deferred
 
     def all(self) -> Waiting:
         """All work that is not done, for this launch and for later ones."""
@@ -215,6 +197,7 @@ class PendingWork(RunPart):
         return frozenset(into for into in summary.near if summary.slots[into] > 1)
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
+        # the attempt may have been lost since two slots did the same work, which cannot happen without handovers
         return task.trying(movable=frozenset())
 
     def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
@@ -242,6 +225,7 @@ class PendingWork(RunPart):
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         took = (self._run.now() - ended.window.began).total_seconds() * 1000
+        # of a window beside another one, the duration does not show its own cost
         self._over(ended.window, ended.answer, took if ended.window.is_alone else None)
 
     def _over(self, window: InFlightWindow, answer: Answer, whole_millis: float | None) -> None:

@@ -9,7 +9,6 @@ from dagkit.api.work import unit_of
 from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.outputs import Outputs
-from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart
 from dagkit.engine.parts.run_state import MOST_UNDERWAY, RunState
 from dagkit.engine.parts.taps import rejected_in
@@ -17,13 +16,14 @@ from dagkit.engine.program.operator_output import append
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.run_events import Committed, Measured, Queue
 from dagkit.engine.record.statistics import AggregatedMetrics, aggregators_of, stage_runs, window_stats
+from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.worker.protocol import Answer, Report
 
 
 class Publishing(RunPart):
     """Publishes committed windows and their measurements."""
 
-    def __init__(self, run: RunState, inputs: DriverInputs, queue: PendingWork, outputs: Outputs) -> None:
+    def __init__(self, run: RunState, inputs: DriverInputs, queue: WorkQueue, outputs: Outputs) -> None:
         self._run = run
         self._publisher = run.publisher
         self._inputs = inputs
@@ -59,7 +59,7 @@ class Publishing(RunPart):
         summary = self._run.summary
         return [
             Queue(*into.into, *length, unit_of(summary.elements[address].operator))
-            for address, length in self._queue.lengths()
+            for address, length in self._queue.lengths().items()
             for into in [summary.addresses[address]]
         ]
 

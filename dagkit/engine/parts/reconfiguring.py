@@ -27,8 +27,8 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Changed, Decided, Fact, Scaled
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import is_named
 from dagkit.engine.record.run_events import Reshaped
+from dagkit.engine.record.source_names import is_named
 from dagkit.engine.work.split import BacklogCount, split_at_the_end
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import ApplicationFaults, DagkitError, did_you_mean
@@ -111,11 +111,13 @@ class Reconfiguration(RunPart):
         run, now = self._run, self._run.now()
         match action:
             case Start():
+                # also before the first window: one large file is then read on all cores from its first window on
                 is_time = self._listeners.has_news
             case Sleep():
                 is_time = self._listeners.is_time(now)
             case _:
                 return False
+        # a promised window runs with the plan for which it was promised
         if not is_time or run.in_flight.promised is not None:
             return False
         changes, facts = self._listeners.ask(run.window, self._backlogs(now), run.backend.cores(), now)
@@ -176,6 +178,7 @@ class Reconfiguration(RunPart):
 
     def _take(self, plan: RunningPlan) -> None:
         """Run another plan from the next window on. If that is impossible, raise and change nothing."""
+        # the steps that may refuse the plan come first, so that a refusal leaves nothing to undo
         carried = self._operators.carried(plan.program)
         self._inputs.change(plan.program)
         run = self._run
@@ -209,9 +212,9 @@ class Reconfiguration(RunPart):
         """Perform the requests on work; `perform` returns the facts, or raises the reason why it cannot."""
         requests, self._work_requests = self._work_requests, []
         for each in requests:
-            if not self._inbox.is_there(each.request):
-                continue  # the request was withdrawn
             try:
+                if not self._inbox.is_there(each.request):
+                    continue  # the request was withdrawn
                 decided = perform(each.asks)
             except DagkitError as error:
                 self._refuse(each, error)
@@ -244,6 +247,7 @@ class Reconfiguration(RunPart):
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         """Answer the requests that the committed window contains."""
+        # users get their answer now, and not when the change took effect: a crash before the commit undoes it
         self._facts.clear()
         made, self._made = self._made, []
         for change, fact in made:

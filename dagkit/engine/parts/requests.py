@@ -24,7 +24,7 @@ from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
 
 ASKED, ANSWERED = "requests", "answers"
 READ_EVERY = timedelta(seconds=1)
-"""The shortest time between two looks of a driver for requests."""
+"""The shortest time between two looks of a driver for requests: a look lists a folder, perhaps of an object store."""
 KEPT_FOR = timedelta(days=1)
 """How long an answer is kept for a requester that may be gone."""
 
@@ -160,7 +160,7 @@ class Unanswered(RunFailure):
 
 
 class AnswerUnreadable(Unanswered):
-    """What lies in the place of the answer is none."""
+    """The answer of the driver cannot be read."""
 
     def __init__(self) -> None:
         RunFailure.__init__(
@@ -171,7 +171,7 @@ class AnswerUnreadable(Unanswered):
 
 
 class NotRunning(Unanswered):
-    """The driver's own status says that it does not run, so nothing was requested."""
+    """The status shows that the driver does not run; nothing was requested."""
 
     def __init__(self, application: str, state: str, instead: str) -> None:
         RunFailure.__init__(self, f"{application} is not running; its last launch: {state}", instead)
@@ -252,6 +252,8 @@ class RequestInbox:
                 if request_id in self._known:
                     continue
                 request = self._read(request_id, window_id)
+                # not before: a request that cannot be read now is read at the next look, and before those that came
+                # after it
                 self._known.add(request_id)
                 if request is not None:
                     new.append(request)
@@ -275,7 +277,9 @@ class RequestInbox:
             self.reply(Reply(id=request_id, done=False, refused="the request was for an earlier launch, which is over"))
             return None
         if request.id != request_id:
-            self.reply(Reply(id=request_id, done=False, refused=f"the request says that it is {request.id}"))
+            self.reply(
+                Reply(id=request_id, done=False, refused=f"the request in this file has another ID: {request.id}")
+            )
             return None
         return request
 
@@ -297,7 +301,7 @@ class RequestInbox:
     def reply(self, reply: Reply) -> None:
         """Write a reply and delete its request. If the store fails, try again at the next look."""
         try:
-            with suppress(KeyTaken):
+            with suppress(KeyTaken):  # an earlier attempt wrote it, and could not delete the request
                 self._store.create(f"{ANSWERED}/{reply.id}.json", _written(reply))
             self._store.delete([f"{ASKED}/{reply.id}.json"])
         except StoreError as error:

@@ -1,6 +1,6 @@
 """A run is an ordered list of parts. The loop and the committer know the protocol of a part, and no feature.
 
-`RunState` lists the parts. A step of the run calls all of them in the order of the list. Two steps call them in the
+`RunParts` lists the parts. A step of the run calls all of them in the order of the list. Two steps call them in the
 opposite order: parts begin after those that they feed, and an answer passes back through the parts that made its task.
 """
 
@@ -149,7 +149,7 @@ class EndedWindow:
         return self.window.task
 
     @property
-    def given(self) -> Sequence[WorkItem]:
+    def discovered(self) -> Sequence[WorkItem]:
         """The work that its discoveries added to the queue."""
         queued = self.window.queued
         return queued.work

@@ -108,6 +108,7 @@ class RunningPlan:
         mine = Altered(operator=operator, name=name, value=raw, configured=configured_value)
         others = tuple(one for one in self.altered if (one.operator, one.name) != (operator, name))
         plan = RunningPlan(self.launched, configured, configured, {}, (*others, mine))
+        # the new value may change counts, so the partitions that were assigned are assigned again, if they still fit
         return plan.partitioned_as(self.partitions)
 
     def asked_for(
@@ -122,21 +123,21 @@ class RunningPlan:
 
         Raise `ApplicationFaults` if the answer is invalid.
         """
-        given = redefined(self.compilation, operator, wanted=wanted, loads=loads, stats=stats)
-        if given == self.compilation.partitioned[operator].partitions:
+        partitions = redefined(self.compilation, operator, wanted=wanted, loads=loads, stats=stats)
+        if partitions == self.compilation.partitioned[operator].partitions:
             return self
-        return self.given(operator, given)
+        return self.with_partitions(operator, partitions)
 
-    def given(self, operator: str, given: Sequence[Partition]) -> "RunningPlan":
-        kept = Partitioned(
+    def with_partitions(self, operator: str, partitions: Sequence[Partition]) -> "RunningPlan":
+        partitioned = Partitioned(
             configured=self.configured.partitioned[operator].count,
             keys=tuple(
                 {port: Keys(mask=keys.mask, keys=tuple(sorted(keys.keys))) for port, keys in one.keys.items()}
-                for one in given
+                for one in partitions
             ),
         )
-        compilation = repartitioned(self.compilation, {operator: given})
-        return replace(self, compilation=compilation, partitions={**self.partitions, operator: kept})
+        compilation = repartitioned(self.compilation, {operator: partitions})
+        return replace(self, compilation=compilation, partitions={**self.partitions, operator: partitioned})
 
     def partitioned_as(self, kept: Mapping[str, Partitioned]) -> "RunningPlan":
         """Return the plan with these partitions, if its configuration still gives the counts that it gave then."""
@@ -145,15 +146,15 @@ class RunningPlan:
             configured = plan.configured
             there = configured.partitioned.get(operator)
             if there is None or (there.head, there.count) != (operator, partitioned.configured):
-                _log.warning("%s has the partitions that its configuration says now, for that has changed", operator)
+                _log.warning("%s has the partitions of its configuration, which has changed since", operator)
                 continue
             try:
-                plan = plan.given(operator, plan.made_of(operator, partitioned))
+                plan = plan.with_partitions(operator, plan.partitions_of(operator, partitioned))
             except ApplicationFaults as faults:
                 _log.warning("the partitions that %s was given do not fit any more: %s", operator, faults)
         return plan
 
-    def made_of(self, operator: str, kept: Partitioned) -> list[Partition]:
+    def partitions_of(self, operator: str, kept: Partitioned) -> list[Partition]:
         """Return partitions with the kept keys, and with the operators that the partitioner creates now."""
         count = len(kept.keys)
         try:

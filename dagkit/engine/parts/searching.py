@@ -70,9 +70,11 @@ class RecordSearch(RunPart):
         is_promised = window.promise is not None
         if search is not None and not is_promised:
             window.schedule = self._next_schedule(window.window_id, search)
+        # the reference backend runs such a window in a forked child, which the record may end without the driver
         isolated = search is not None or timeout is not None or self._marker.was_killed
         window.task = window.task.trying(isolated=isolated, timeout_millis=timeout)
         if search is None:
+            # the process of the last launch was killed while this window ran, perhaps by a record of it
             is_traced = is_promised and self._marker.was_killed
         else:
             is_traced = search.is_traced and (is_promised or self._gives_way)
@@ -82,6 +84,7 @@ class RecordSearch(RunPart):
     def _next_schedule(self, window_id: int, search: Search) -> WindowSchedule:
         """Return the next step of the search, without other work, or other work. They take turns."""
         queue, summary = self._queue.queue, self._run.summary
+        # the suspect work leaves the queue meanwhile, so that the scheduler allocates only other work
         suspects = queue.removed(search.suspect_part)
         self._gives_way = not self._run.in_flight and not (self._gives_way and len(queue))
         others = None if self._gives_way else self._queue.next_schedule(window_id)
@@ -104,7 +107,7 @@ class RecordSearch(RunPart):
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
         attempts, publisher = window.attempts, self._run.publisher
         places = _noted(task)
-        if attempts.put_off is not None:
+        if attempts.put_off is not None:  # a server does not answer: no record is to blame
             return task if task.attempt.traces is None else self._with_traces(window, task)
         publisher.started(window)
         try:
@@ -147,6 +150,8 @@ class RecordSearch(RunPart):
             return True
         if self._is_searched(window, error) and not self._goes_by_halves(window):
             attempt = window.task.attempt
+            # Spark loses workers for other reasons than a record, too, and an attempt without notes pays nothing for
+            # them.
             if attempt.traces is None and not attempts.is_traced:
                 attempts.is_traced = True
                 return True
@@ -195,6 +200,8 @@ class RecordSearch(RunPart):
             return False
         work, _ = parted(window.work, window.attempts.without_work)
         first = min((each for each in work if each.into == item.into), key=attrgetter("order"))
+        # A piece that failed before any other work has failed by itself. One death is enough: the window from which the
+        # search began has failed twice at this place.
         is_first = (first.number, first.start, first.end) == (item.number, item.start, item.end)
         summary = self._run.summary
         return is_first and is_indivisible(item, summary.elements[item.into])
@@ -225,6 +232,7 @@ class RecordSearch(RunPart):
         if self._is_down_to(window):
             (item,) = window.work
             self._refuse_fatal(window, item, error)
+        # first without what the window itself finds: the work that it was given is then committed
         elif window.leaves is Leaving.NOTHING and summary.finds:
             return Leaving.FOUND
         if not window.work:
@@ -245,6 +253,7 @@ class RecordSearch(RunPart):
             return False
         if not failure.record or failure.spot.place or failure.slot is None:
             return False
+        # an attempt in which nothing more would be placed would find no place either
         return program.reads and program.placing([failure.operator]).placed != program.placed
 
     def _is_searched(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> bool:
@@ -261,7 +270,7 @@ class RecordSearch(RunPart):
     def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
         """Set work aside that was found, and continue the search. Raise a failure if an attempt did not locate it."""
         attempts = window.attempts
-        _noted(window.task)
+        _noted(window.task)  # the attempt ended: its notes are only removed
         if attempts.unlocated is not None:  # it did not fail again
             raise attempts.unlocated
         if attempts.unreadable:

@@ -49,7 +49,8 @@ class Aside(RunPart):
     def retry(self, aside: Sequence[WorkAside]) -> None:
         """Put work back into the queue."""
         self.decided = self.decided.retrying(aside)
-        self._queue.add(each.item for each in aside)
+        queue = self._queue.queue
+        queue.add(each.item for each in aside)
 
     def give_up(self, pending: Sequence[WorkItem], aside: Sequence[WorkAside]) -> None:
         """Give up pending work, which left the queue, and work that was set aside."""

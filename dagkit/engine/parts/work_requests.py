@@ -13,7 +13,7 @@ from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.searching import RecordSearch
 from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.program.facts import Decided, Decision
-from dagkit.engine.record.history import is_named
+from dagkit.engine.record.source_names import is_named
 from dagkit.engine.record.whole_files import is_among
 from dagkit.engine.work.aside import WorkAside, decided_of
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem

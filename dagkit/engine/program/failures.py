@@ -71,7 +71,7 @@ class OperatorFailed(RunFailure):
     """An operator's code raised: where, and on which record.
 
     If the operator called a part of dagkit that raised, for example because it cannot stage a file, this failure has
-    the code and the help of that part's failure.
+    the code, the exit code and the help of that part's failure.
     """
 
     code: RunCode = "operator-failed"
@@ -79,13 +79,13 @@ class OperatorFailed(RunFailure):
     def __init__(self, failure: Failure, cause: RunFailure | None = None) -> None:
         spot = failure.spot
         super().__init__(
-            str(failure),
+            # A path that cannot be read is its own place: the user needs neither the window nor a traceback.
+            f"{failure.operator} {cause.problem}" if isinstance(cause, InputUnreadable) else str(failure),
             cause.help if cause else f"fix {failure.operator}, or the record; the next launch runs the window again",
             Scene(failure.operator, failure.window_id, failure.slot, spot.source, spot.position),
+            code=None if cause is None else cause.code,
         )
         self.failure = failure
-        if cause is not None:
-            self.code = cause.code
 
     def after(self, tries: int, attempts: int) -> Self:
         """Return the failure with so many tries in all attempts at its window."""
@@ -97,16 +97,6 @@ class OperatorFailed(RunFailure):
     def is_away(self) -> bool:
         """Whether the operator raised `Unavailable`: a server does not answer, and the window is tried again."""
         return self.code == Unavailable.code
-
-
-class InputRefused(OperatorFailed):
-    """An operator cannot read its input."""
-
-    code: RunCode = "input-unreadable"
-
-    def __init__(self, failure: Failure, cause: InputUnreadable) -> None:
-        super().__init__(failure, cause)
-        self.problem = f"{failure.operator} {cause.problem}"
 
 
 class WindowLost(RunFailure):
@@ -177,7 +167,7 @@ def failure_of(
         failure = replace(failure, traceback=lines, record="".join(map(shown_record, record_of(error))))
         failure = replace(failure, tries=tries_of(error), raised_at=_authors_line(raised))
     failure = _masked(failure, secrets_in(instance, is_secret_name))
-    return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)
+    return OperatorFailed(failure, cause)
 
 
 def shown_record(record: object) -> str:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Scaled
-from dagkit.engine.record.history import Window, history, root_slices
+from dagkit.engine.record.history import Window, history, own_windows, root_slices
 from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ledger import Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
@@ -47,7 +47,7 @@ class ScalingDecision:
     def inputs(self) -> ScalingInputs | None:
         """The inputs of the decision; None if no policy of dagkit made it."""
         try:
-            return ScalingInputs.of(self.fact.inputs)
+            return ScalingInputs.model_validate(self.fact.inputs)
         except ValidationError:
             return None
 
@@ -94,7 +94,7 @@ class Recorded:
 
 def decisions(ledger: Ledger, operator: str | None = None) -> list[ScalingDecision]:
     """Return the decisions about the partitions of all operators, or of one, in order."""
-    made = _made(history(ledger))
+    made = _made(own_windows(ledger, b'"scaled"'))
     return made if operator is None or not made else _decided_for(operator, made)
 
 
@@ -122,6 +122,7 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
             f"no decision for {chosen} kept the inputs that a policy needs",
             "let a policy decide, as `drain` does: its inputs are kept with each decision",
         )
+    # a root chain does not name the operator that reads its blocks, so those that only others had are left out
     foreign = _sources_of_others(entries, chosen)
     listed = [(at, row) for at, row in _found(ledger) if row.source not in foreign and row.end is not None]
     found = sorted([*((at, length_of(row)) for at, row in listed), *_found_elsewhere(entries, chosen)])

@@ -92,7 +92,7 @@ class WindowOutput(Group):
     read: tuple[tuple[int, int], ...] = ()
     """The numbers of the blocks that were read to their end, as half-open ranges: their files are complete.
 
-    A block of which nothing was written when its rest was set aside is none: a retry may still write its files.
+    A block of which nothing was written when its rest was set aside does not count: a retry may still write its files.
     """
 
     @property
@@ -140,7 +140,7 @@ class Changes(Group):
 
 
 _AS_THEY_ARE: Any = {"queue": True, "operators": {"state"}, "output": {"files", "receipts", "read"}}
-"""The fields that are carried from window to window, in their groups."""
+"""The fields that are carried from window to window, in their groups. They may be large, so no dump copies them."""
 
 
 class Checkpoint(StoredValue, Grouped):

@@ -80,6 +80,7 @@ def refuse_renamed(program: Program, kept: Mapping[str, Sequence[SavedState]]) -
         if name not in kept and name in program.stage_of
     }
     for before, states in kept.items():
+        # the state of a sliding window has the name of an output, as in `Operator.output`
         if before in program.operators or "." in before:
             continue
         names = {name for state in states for name in state}

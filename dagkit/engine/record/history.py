@@ -12,7 +12,7 @@ from functools import partial
 
 from dagkit.engine.record.checkpoint import Checkpoint, WindowOutput
 from dagkit.engine.record.journal import last_checkpoint, stored_at
-from dagkit.engine.record.row_account import RowAccount, RowsUnbalanced, breaches
+from dagkit.engine.record.row_account import breaches
 from dagkit.engine.record.status_file import LastWindow, SeenRun
 from dagkit.engine.record.stored import CheckpointReader, own_of
 from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record
@@ -45,17 +45,6 @@ class Window:
     def block(self) -> int:
         """The number of its block in the application's chain."""
         return self.record.seq
-
-
-def is_named(source: str, path: str) -> bool:
-    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity.
-
-    The identity of a remote file begins with the name of the file.
-    """
-    name = source if source.startswith(path) else source.partition(": ")[2]
-    if name == path:
-        return True
-    return name.startswith(f"{path}@") and ("/" not in name[len(path) :] or name.startswith(path, len(path) + 1))
 
 
 def application_chain(ledger: Ledger) -> Chain | None:
@@ -117,6 +106,7 @@ def window_at(chain: Chain, seq: int) -> Window | None:
 
 def block_of(chain: Chain, window_id: int) -> int | None:
     """The number of the block of a window, or None; a logarithmic number of reads, for window ids never decrease."""
+    # window numbers never fall along a chain, and blocks that are no window lie between them
     low, high = 0, chain.head.seq
     while low < high:
         middle = (low + high) // 2
@@ -162,7 +152,7 @@ def _window(chain: Chain, record: Record) -> Window | None:
 
 
 def _stored(chain: Chain, record: Record) -> bytes | None:
-    """What a block stores of a checkpoint; None if the block is no window."""
+    """The part of its checkpoint that a block stores; None if the block is no window."""
     return chain.checkpoint_at(record) if isinstance(record.block.event, ExecuteTransform) else None
 
 
@@ -170,27 +160,13 @@ def _own_window(chain: Chain, record: Record, content: bytes) -> Window:
     return Window(chain, record, Checkpoint.model_validate(own_of(json.loads(content))))
 
 
-@dataclass(frozen=True, slots=True)
-class WindowRows:
-    """The row account of one window."""
-
-    window_id: int
-    account: RowAccount
-
-    def breaches(self) -> Iterator[RowsUnbalanced]:
-        """Yield an error for each operator and stream whose items do not add up."""
-        return breaches(self.window_id, self.account)
-
-
-def row_history(ledger: Ledger) -> Iterator[WindowRows]:
-    """Yield the accounts of all windows that had items, oldest first."""
-    for entry in history(ledger):
-        if entry.checkpoint.rows:
-            yield WindowRows(entry.checkpoint.window, entry.checkpoint.rows)
+def row_history(ledger: Ledger) -> Iterator[Window]:
+    """Yield all windows that had items, with their row accounts, oldest first."""
+    return (window for window in own_windows(ledger, b'"rows"') if window.checkpoint.rows)
 
 
 def refuse_unbalanced(ledger: Ledger) -> None:
     """Raise the first RowsUnbalanced of a ledger, if the items of any window do not add up."""
     for window in row_history(ledger):
-        for breach in window.breaches():
+        for breach in breaches(window.checkpoint.window, window.checkpoint.rows):
             raise breach

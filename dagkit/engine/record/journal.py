@@ -65,6 +65,7 @@ class Journal:
     def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
         name = chain_name(program)
         self.store = ledger.store
+        # before any chain is created: a new chain in the place of a lost one would read all input a second time
         refuse_missing(ledger)
         refuse_another(ledger, name)
         refuse_lost_inputs(ledger, program)
@@ -165,7 +166,8 @@ class Journal:
         """
         root = self.roots[discovery.operator]
         planned = root.plan_next()
-        if root.head != self._heads[discovery.operator]:  # another driver has written to this chain
+        # plan_next has read the chain again: after a block of another driver, this state would lack what that one found
+        if root.head != self._heads[discovery.operator]:
             raise root.log.taken(self._heads[discovery.operator].seq + 1)
         rows = list(self.writing.rows(discovery, planned.next_offset))
         content = lines_of(rows)
@@ -264,7 +266,7 @@ def last_checkpoint(chain: Chain) -> tuple[Checkpoint, StoredCheckpoint]:
 
 
 def stored_at(chain: Chain, seq: int) -> Mapping[str, Any]:
-    """What a block of an application's chain stores of its checkpoint."""
+    """The part of its checkpoint that a block of an application's chain stores."""
     content = chain.checkpoint_at(chain.read(seq))
     assert content is not None, f"block {seq} of {chain.name} is named as one that holds a checkpoint"
     stored: Mapping[str, Any] = json.loads(content)

@@ -157,6 +157,7 @@ def _counted_streams(program: Program) -> Iterator[tuple[Port, Port, int]]:
             if source not in program.sliders:
                 yield source, into, 1
         for source, targets in stage.targets.items():
+            # a sliding window or a unifier sends other items than it gets, and a delay sends them in the next window
             if source not in program.sliders and not isinstance(program.operators[source[0]][0], DelayOperator):
                 for target in targets:
                     if not (target.unifier or target.delayed or target.queued):

@@ -12,8 +12,7 @@ from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
 from dagkit.engine.program.facts import Scaled
 from dagkit.engine.program.failures import OperatorFailed
-from dagkit.engine.record.backlog_trend import BacklogTrend
-from dagkit.engine.record.pace import Pace, TimeLeft
+from dagkit.engine.record.pace import BacklogTrend, Pace, TimeLeft
 from dagkit.engine.record.run_events import (
     Committed,
     Draining,
@@ -52,7 +51,7 @@ class RunPicture:
 
     clock: Clock
     first: RunSnapshot
-    """What is known before the run begins."""
+    """The picture before the run begins."""
     plan: Plan
     counting: Mapping[str, Sequence[Metric]] = field(default_factory=dict)
     """The metrics that count what an operator leaves out or reads again, by operator."""

@@ -223,13 +223,13 @@ class RunError(_Part):
     raised_at: str = ""
     """The author's file and line that raised it; empty if that is unknown."""
     help: str = ""
-    """What to do about it; empty if that is unknown."""
+    """The remedy; empty if that is unknown."""
     again: bool
     """Whether the window ran again."""
 
 
 class Launch(Group):
-    """What is launched, where, and by which process."""
+    """The launched application, its folder, and the process that runs it."""
 
     application: str
     application_path: str
@@ -250,13 +250,13 @@ class Launch(Group):
 
 
 class DriverState(Group):
-    """What the driver does."""
+    """The state of the driver."""
 
     at: datetime
     """When the driver wrote this: its heartbeat."""
     state: State = "starting"
     step: str = ""
-    """What the start does now; empty afterwards."""
+    """The present step of the start; empty afterwards."""
     spark_page: str | None = None
     """The URL of Spark's own page about the application, if there is one."""
 

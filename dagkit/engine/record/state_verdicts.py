@@ -1,4 +1,4 @@
-"""What the next launch of an application does with the state in its ledger, by operator. It changes nothing."""
+"""The fate of each operator's state in a ledger at the next launch. Nothing is changed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dagkit.ledger import DatasetKind, Ledger
 
 
 class Fate(StrEnum):
-    """What becomes of the state of an operator."""
+    """Whether a launch keeps the state of an operator."""
 
     CARRIED = "carried over"
     DROPPED = "dropped"
@@ -28,7 +28,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of the state of one operator."""
+    """The fate of the state of one operator, with the reason."""
 
     operator: str
     fate: Fate
@@ -38,7 +38,7 @@ class Verdict:
 
 
 def verdicts(program: Program, ledger: Ledger) -> list[Verdict]:
-    """What a launch of this program does with the state of the last window; refusals first."""
+    """The fates of the state of the last window in a launch of this program; refusals first."""
     checkpoint = newest_checkpoint(ledger)
     kept = {name: states for name, states in checkpoint.operators.state.items() if any(states)}
     found = [
@@ -70,7 +70,7 @@ def _refusals(program: Program, ledger: Ledger, checkpoint: Checkpoint) -> Itera
 
 
 def _progress(program: Program, ledger: Ledger) -> Iterator[Verdict]:
-    """What becomes of what input operators remember."""
+    """The fates of the state of input operators."""
     for name in ledger.names():
         chain = ledger.chain(name)
         if chain.kind is not DatasetKind.ROOT:
@@ -82,7 +82,7 @@ def _progress(program: Program, ledger: Ledger) -> Iterator[Verdict]:
 
 
 def _of_state(program: Program, name: str, states: Sequence[SavedState]) -> Iterator[Verdict]:
-    """What becomes of the state of an operator, or of the sliding windows of one of its outputs."""
+    """The fate of the state of an operator, or of the sliding windows of one of its outputs."""
     operator, names = operator_of_state(name), sorted({each for state in states for each in state})
     if operator not in program.stage_of:
         yield Verdict(operator, Fate.DROPPED, f"{', '.join(names)}: the application has no such operator")

@@ -130,7 +130,7 @@ class Lately:
 
     @property
     def rejected_share(self) -> float | None:
-        """The share of what was received, or of what was sent if that is more, that was rejected; None of nothing."""
+        """The share of what was received, or of what was sent if that is more, that was rejected; None if that is 0."""
         most = max(sum(window.taken for window in self._windows), sum(window.sent for window in self._windows))
         return sum(window.rejected for window in self._windows) / most if most else None
 

@@ -57,6 +57,9 @@ def presence(snapshot: RunSnapshot, now: datetime) -> Presence:
 def _began(pid: int) -> str | None:
     """When a process began, as the system counts it; None if there is none, or only its exit code is left."""
     try:
+        # The fields after the name: the name of a process may hold spaces and parentheses. A number alone does not
+        # identify a process, since the system gives it to another one later; the 22nd field is the time at which it
+        # began.
         after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except FileNotFoundError:
         return None if Path("/proc/self/stat").exists() else _began_by_ps(pid)
@@ -152,6 +155,7 @@ class StatusFile:
     def kept(self) -> Iterator[None]:
         """Within the block, keep the file up to date; at its end, write how the launch ended."""
         self.write()
+        # a daemon: storage that does not answer must not keep the process from ending
         writer = threading.Thread(target=self._keep, name="dagkit-status", daemon=True)
         writer.start()
         try:
@@ -172,6 +176,7 @@ class StatusFile:
             return
         snapshot = self._picture.snapshot()
         try:
+            # a launch with --take-over may have begun since, whose status this driver must not replace
             there = read_status(self._store) if self._is_begun else None
             if there is not None and there.launch.id != snapshot.launch.id:
                 self._is_overtaken = True
@@ -219,7 +224,7 @@ class SeenRun:
 
     @classmethod
     def of(cls, store: Store, at: datetime | None = None) -> "SeenRun | None":
-        """What is there to see of the application's last launch; None if it wrote no status."""
+        """The application's last launch; None if it wrote no status."""
         snapshot, now = read_status(store), at or datetime.now(UTC)
         return None if snapshot is None else cls(snapshot, presence(snapshot, now), now)
 

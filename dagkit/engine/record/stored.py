@@ -144,6 +144,7 @@ class StoredCheckpoint:
         text = text_of({**own_of(document), EARLIER: parts})
         if change is None:
             return StoredCheckpoint(carried, tuple(parts)), text
+        # the change may be long, and was written above: the text is joined, so that it is not encoded twice
         text = f'{text[:-1]},"{CHANGE}":{written}}}'
         return StoredCheckpoint(carried, (*parts, Part(seq, len(written)))), text
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Decided
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import application_chain, history, newest_checkpoint
+from dagkit.engine.record.history import application_chain, newest_checkpoint, own_windows
 from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import Ledger, Span
 from dagkit.ledger.audit.completeness import blocks_of, lists_work
@@ -48,8 +48,8 @@ class ListedWork:
 def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
     """Yield all work that was not processed: first what waits, then what was set aside, then what never will be."""
     yield from work_left(ledger)
-    for entry in history(ledger):
-        yield from lost_in(entry.checkpoint)
+    for window in own_windows(ledger, b'"skipped"', b'"given-up"'):
+        yield from lost_in(window.checkpoint)
 
 
 def work_left(ledger: Ledger) -> Iterator[ListedWork]:

@@ -172,6 +172,9 @@ def settle_handovers(window_id: int, schedule: WindowSchedule, answer: Answer) -
     Raise WindowLost if work that a slot did was not given to it.
     """
     given = [handover for report in answer.reports for handover in report.gave]
+    # What the board sent proves nothing: slots may be cut off, and Spark may run a task twice. Only the reports of the
+    # attempts that count do. Given and not taken: the work waits. Taken and not given: the giver ran again, and did it
+    # too.
     takers = {token: report.slot for report in answer.reports for token in report.took}
     taken = sum(len(report.took) for report in answer.reports)
     if len(takers) < taken or not takers.keys() <= {handover.token for handover in given}:

@@ -55,7 +55,7 @@ def written_file(ledger: Ledger, file: str) -> WrittenFile:
 
 
 class Found(NamedTuple):
-    """What an input operator emitted, and its place: the block of the operator's chain, and the row there."""
+    """An item that an input operator emitted, and its place: the block of the operator's chain, and the row there."""
 
     emitted: Emitted
     seq: int

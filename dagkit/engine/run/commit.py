@@ -34,6 +34,8 @@ class Committer:
                 part.drop(window, answer)
             return
         run.publisher.started(window)
+        # A window is promised when it has become the oldest. If the driver dies before, it is planned again: none of
+        # its output was visible.
         if not window.is_promised:
             assert window.promise is not None, "its work is allocated"
             run.journal.promise(window.upto, window.promise)
@@ -42,6 +44,7 @@ class Committer:
         run.journal.commit(checkpoint, answer.parts)
         run.probe(Point.APPENDED, window.window_id)
         run.checkpoint = checkpoint
+        # two passes: authors' code, which may fail, is called once every part continues from the committed window
         for part in self._parts:
             part.committed(ended, checkpoint)
         for part in self._parts:
@@ -55,6 +58,7 @@ class Committer:
             for part in reversed(self._parts):
                 answer = part.receive(window, answer)
         except Exception as error:
+            # a driver that has taken over sweeps what this one staged: then the failure is only its consequence
             journal.refuse_overtaken(error)
             raise
         return answer
@@ -62,6 +66,7 @@ class Committer:
     def _is_nothing(self, window: InFlightWindow, answer: Answer) -> bool:
         """Whether a window had no effect: it is not committed, and the next window takes its number."""
         is_known = window.attempts.cause is not None  # observers have seen the start of a failed one
+        # a younger window in flight has the next number already
         if not window.polls or is_known or self._run.in_flight:
             return False
         return not any(part.is_changed_by(window, answer) for part in self._parts)

@@ -56,6 +56,8 @@ def next_action(state: LoopState) -> Action:
 
 def _next_action(state: LoopState) -> Action:
     wants = state.wants
+    # Before anything else: the next checkpoint does not name the files and entries of this one any more, and external
+    # systems take windows in order, so that one number for each writer is enough.
     if Want.FINISH in wants:
         return Start() if _runs_beside_delivery(state) else _finish(state)
     if state.completed:
@@ -67,8 +69,10 @@ def _next_action(state: LoopState) -> Action:
     if state.windows_left == 0:
         return Await() if state.in_flight else Stop()
     if Want.REQUEST in wants or (Want.CHANGE in wants and Want.PROMISED not in wants):
-        # a change waits until a window that a request on work concerns is committed
+        # A change waits until a window that a request on work concerns is committed. A promised window runs with the
+        # plan for which it was promised, since the promise names what each slot gets.
         return Await() if state.in_flight else Start() if Want.REQUEST in wants else Change()
+    # a promised window takes the discoveries that its promise names, so that a look could not add to it
     if state.is_due(Want.LOOK) and wants.keys().isdisjoint((Want.PROMISED, Want.ENOUGH)):
         return Look()
     if not wants.keys().isdisjoint((Want.PROMISED, Want.WORK, Want.WINDOW)):

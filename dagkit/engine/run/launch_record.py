@@ -1,4 +1,4 @@
-"""What a launch runs, for readers of the application's folder: its plan and its configuration, without secrets.
+"""The record of a launch, for readers of the application's folder: its plan and its configuration, without secrets.
 
 PATH/launched.json    the record of the last launch
 """
@@ -84,7 +84,7 @@ def last_launch(store: Store) -> LaunchRecord | None:
 
 
 def differences(store: Store, plan: Plan, window_id: int) -> PlanDiffers | None:
-    """How a plan was changed since the last launch; None if it was not, or if no window is committed."""
+    """The changes of a plan since the last launch; None if there are none, or if no window is committed."""
     before = last_launch(store) if window_id else None
     changes = diff(before.authored, plan) if before is not None else []
     return PlanDiffers(window_id, before.at, tuple(map(str, changes))) if before is not None and changes else None
@@ -158,6 +158,7 @@ def _lock(path: Path) -> int | None:
         except OSError:
             return None
         try:
+            # of the folder itself, so that the lock goes with it when a restart or --fresh renames it
             fcntl.flock(folder, fcntl.LOCK_EX)
             if path.exists() and os.path.samestat(path.stat(), os.fstat(folder)):
                 return folder

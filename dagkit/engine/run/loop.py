@@ -184,6 +184,8 @@ class Loop:
             case Await(until=until):
                 self._await(until)
             case Sleep(until=until):
+                # cleared after the wait: the loop then reads requests and asks the parts, so that no call that came
+                # before is lost
                 run.clock.wait(run.woken, until)
                 run.woken.clear()
             case _:
@@ -205,6 +207,8 @@ class Loop:
         for part in self.parts:
             part.before(window)
         assert window.promise is not None, "its work is allocated"
+        # A younger window is promised by its commit. One that polls is not promised before it has found something: a
+        # crash loses nothing that is not found again, and each promise waits for the disk.
         if not (window.is_promised or run.in_flight or window.polls):
             run.journal.promise(window.upto, window.promise)
             window.is_promised = True

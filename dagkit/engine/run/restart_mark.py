@@ -52,10 +52,12 @@ def alone(place: str) -> Iterator[None]:
     """
     folder = os.open(place, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            problem = "another process restarts or launches the application now"
+            raise restart_refused(problem, "wait for its end") from None
         yield
-    except BlockingIOError:
-        raise restart_refused("another process restarts or launches the application now", "wait for its end") from None
     finally:
         os.close(folder)
 
@@ -104,6 +106,7 @@ def take_steps(place: str, mark: RestartMark) -> None:
             _withdraw(local_path(file), f"{mark.kept}/{WITHDRAWN}")
         for folder in {Path(local_path(file)).parent for file in mark.withdrawn}:
             _remove_emptied(folder)
+        # last: until then, each launch and restart takes the steps again
         (home / _MARK).unlink(missing_ok=True)
     except OSError as error:
         raise RunFailure(
@@ -124,6 +127,7 @@ def _remove_emptied(folder: Path) -> None:
     """Remove a folder, and those around it, that hold nothing since a file moved away: often one for each window."""
     here = Path.cwd()
     with suppress(OSError):  # it is not empty, or stays: a link, the root of a disk, in another user's folder
+        # the working directory stays: relative paths of operators start from it
         while folder not in (here, *here.parents):
             folder.rmdir()
             folder = folder.parent

@@ -29,7 +29,8 @@ class RunParts:
         inbox = RequestInbox(run.journal.store, run.clock.now, last.changes.answered)
         self.operators = OperatorState(run)
         self.queue = PendingWork(run)
-        self.inputs = DriverInputs(run, self.queue)
+        self._work_queue = self.queue.queue
+        self.inputs = DriverInputs(run, self._work_queue)
         taps = Taps(run, inbox, self.inputs)
         self.changes = Reconfiguration(run, inbox, taps, self.inputs, queue=self.queue, operators=self.operators)
         aside = Aside(run, self.queue, self.changes)
@@ -48,7 +49,9 @@ class RunParts:
             Accounts(aside),
             Watermarks(run, self.inputs, self.queue, self.operators),
             self.changes,
-            Publishing(run, self.inputs, self.queue, self.outputs),  # observers learn what the other parts have done
+            Publishing(
+                run, self.inputs, self._work_queue, self.outputs
+            ),  # observers learn what the other parts have done
         )
         """The parts in the order in which a step calls them."""
 
@@ -61,9 +64,9 @@ class RunParts:
     @property
     def pending(self) -> Iterator[tuple[str, int]]:
         """The operators of inputs with pending work, and its positions."""
-        return ((into.operator, length) for into, (_, length) in self.queue.lengths())
+        return ((into.operator, length) for into, (_, length) in self._work_queue.lengths().items())
 
     def waiting(self, before: Iterable[WorkItem]) -> int:
         """How many items of work and of discoveries wait after a launch with this queue."""
         scans = sum(item.is_for_next_launch for item in before)  # each launch begins with them
-        return len(self.queue) - scans + sum(len(discovery.emitted) for discovery in self.inputs.found)
+        return len(self._work_queue) - scans + sum(len(discovery.emitted) for discovery in self.inputs.found)

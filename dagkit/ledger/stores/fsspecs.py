@@ -54,7 +54,13 @@ class FsspecStore:
         self.replace(key, content)
 
     def exists(self, key: str) -> bool:
-        return bool(self._fs.isfile(self._path(key)))
+        # Not `isfile`, which reports a file as absent whenever the filesystem fails.
+        try:
+            return bool(self._fs.info(self._path(key))["type"] == "file")
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise refused(self._root, error, action="read") from error
 
     def names(self, folder: str) -> list[str]:
         return [name for name, kind in self._entries(folder) if kind != "directory" and not name.startswith(".")]
@@ -76,6 +82,8 @@ class FsspecStore:
             found = self._fs.modified(self._path(key))
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise refused(self._root, error, action="read") from error
         assert isinstance(found, datetime), "fsspec returns the time of a file as a datetime"
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -84,6 +92,7 @@ class FsspecStore:
 
     def _entries(self, folder: str) -> list[tuple[str, str]]:
         try:
+            # Another process may have written there since fsspec listed the folder.
             self._fs.invalidate_cache(self._path(folder))
             found = self._fs.ls(self._path(folder), detail=True)
         except FileNotFoundError:
@@ -105,9 +114,10 @@ class FsspecStore:
             raise refused(self._root, error) from error
 
     def _prove(self) -> None:
-        """Try exclusive creation once: with a filesystem that ignores the mode, two writers could both win."""
+        """Raise `store-unfenced` unless the filesystem creates exclusively; try it once."""
         if self._proven:
             return
+        # Some filesystems ignore the mode of `pipe_file`. With them, two writers could both win.
         probe = f".probe-{secrets.token_hex(8)}"
         self._create(probe, b"1")
         try:

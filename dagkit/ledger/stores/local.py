@@ -38,6 +38,7 @@ class LocalStore:
     def get(self, key: str) -> bytes:
         with self._reading(key):
             return Path(f"{self._base}/{key}").read_bytes()
+        # Never reached: mypy assumes that any context manager may suppress an exception.
         raise KeyMissing(key)
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
@@ -51,8 +52,10 @@ class LocalStore:
         folder = self._folder(key)
         temporary = self._written(folder, content)
         try:
+            # A link fails if the name exists; a rename would replace the file of another writer.
             os.link(temporary, f"{self._base}/{key}")
         except FileExistsError:
+            # A network filesystem repeats a link whose answer was lost, and the repeat finds its own file.
             if not _is_linked(temporary):
                 raise KeyTaken(key) from None
         except OSError as error:
@@ -75,9 +78,9 @@ class LocalStore:
             raise refused(self._base, error) from error
 
     def note(self, key: str, content: bytes) -> None:
-        """Overwrite in place: renaming over a file makes some filesystems flush it, which is as slow as an append."""
         self._folder(key)
         try:
+            # In place: renaming over a file makes some filesystems flush it, which is as slow as an append.
             descriptor = os.open(f"{self._base}/{key}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 os.pwrite(descriptor, content, 0)
@@ -119,8 +122,10 @@ class LocalStore:
     def modified(self, key: str) -> datetime | None:
         try:
             return datetime.fromtimestamp(os.stat(f"{self._base}/{key}").st_mtime, UTC)  # noqa: PTH116 - as above
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise refused(self._base, error, action="read") from error
 
     @contextlib.contextmanager
     def _reading(self, key: str) -> Iterator[None]:
@@ -156,6 +161,7 @@ class LocalStore:
         while not os.path.isdir(missing[-1]):  # noqa: PTH112 - as above
             missing.append(missing[-1].rpartition("/")[0] or "/")
         Path(folder).mkdir(parents=True, exist_ok=True)
+        # A new folder is an entry of its parent: without these syncs, a power cut could lose it with all its blocks.
         if self.durable:
             for parent in missing[1:]:
                 descriptor = os.open(parent, os.O_RDONLY)
@@ -212,7 +218,7 @@ class LocalStore:
 
 
 def _is_linked(temporary: str) -> bool:
-    """Whether the file did get its second name: a network filesystem may repeat a link whose answer was lost."""
+    """Whether the file has its second name."""
     try:
         return os.stat(temporary).st_nlink > 1  # noqa: PTH116 - as above
     except OSError:

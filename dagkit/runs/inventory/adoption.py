@@ -33,7 +33,7 @@ def adoption_refused(problem: str, remedy: str) -> RunFailure:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """How files count of which the checkpoint alone does not say whether Spark has read them; None: not decided."""
+    """How to count files of which the checkpoint does not show whether Spark has read them; None: not decided."""
 
     in_flight: bool | None = None
     """Whether the files of a micro-batch that has not ended count as read."""

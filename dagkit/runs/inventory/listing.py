@@ -3,14 +3,14 @@
 import json
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
 from dagkit.api.files import ExplainsFiles, FileState
-from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.operators import Operator
 from dagkit.compiler import Compilation
 from dagkit.compiler.rules.file_rules import items_into
 from dagkit.engine.parts.running_plan import RunningPlan
@@ -18,11 +18,13 @@ from dagkit.engine.program.program import Launch, Program
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import newest_checkpoint, root_slices
 from dagkit.engine.record.journal import stored_in
+from dagkit.engine.record.source_names import owner_of, path_of
 from dagkit.engine.record.work_history import untaken
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.ledger import DatasetKind, Ledger
-from dagkit.runs.inventory.arrivals import Noted, arrivals, is_folder, is_there, owner_of, path_of
+from dagkit.runs.inventory.arrivals import Noted, arrivals, is_folder, is_there
+from dagkit.runs.inventory.finders import owners_of
 from dagkit.runs.inventory.readings import path_in, sources_in
 
 RECENT = 1 << 16
@@ -80,17 +82,17 @@ class FoundFiles:
 
     noted: Noted
     waiting: Mapping[str, Hashes]
-    """Those of which work waits, by the reason."""
+    """The files with work that waits, by the reason."""
     aside: Mapping[File, str]
-    """Those of which work is set aside, with the reason, as they were read last."""
+    """The files with work that was set aside when they were read last, with the reason."""
     given_up: Mapping[File, str]
-    """Those of which work was given up when they were read last, with the reason."""
+    """The files with work that was given up when they were read last, with the reason."""
     followed: Hashes
-    """Those of which work without an end has begun."""
+    """The files with work that has begun and has no end."""
 
     @classmethod
     def of(cls, ledger: Ledger, checkpoint: Checkpoint) -> Self:
-        """What is not done after the last window, whose checkpoint is given."""
+        """The files with work that is not done after the last window, which has this checkpoint."""
         noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
         for item in checkpoint.queue:
             if item.has_end or not item.turn:
@@ -109,7 +111,7 @@ class FoundFiles:
         return cls(noted, waiting, _of_last(last, set_aside), _of_last(last, noted.given_up), followed)
 
     def stage_of(self, owners: Collection[str], path: str) -> tuple[Stage, str]:
-        """What became of a file that was found, and why it is not read. `owners` are those whose file it may be."""
+        """The stage of a file that was found, and why it is not read. `owners` are those whose file it may be."""
         files = [(owner, path) for owner in (*owners, "")]
         aside = next((self.aside[file] for file in files if file in self.aside), None)
         if aside is not None:
@@ -162,9 +164,9 @@ class ListedFile:
 def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator[ListedFile]:
     """The files that exist where the application looks for them, then those that were found before and are gone.
 
-    Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
+    Of an operator that does not list which files exist, as an author's own splitter, all found files are listed.
     """
-    finders, running = _owners(compilation), running_plan(compilation, ledger)
+    finders, running = owners_of(compilation), running_plan(compilation, ledger)
     files = FoundFiles.of(ledger, running[1])
     found = {name: Hashes() for name in finders}
     """The paths that each operator finds now."""
@@ -199,19 +201,6 @@ def recorded(ledger: Ledger) -> Iterator[ListedFile]:
             yield _found(files, arrival.finder, [arrival.owner], arrival.path)
 
 
-def _owners(compilation: Compilation) -> Mapping[str, Collection[str]]:
-    """The owners of the files of each operator that discovers files: itself, or those to which it sends."""
-    sends, graph = receivers(compilation), compilation.graph
-    found: dict[str, Collection[str]] = {}
-    for name in places(compilation):
-        owners = [name]
-        if not isinstance(graph.by_name[name].operator, InputOperator):
-            for owner in owners:
-                owners += [one for one in sorted(sends.get(owner, ())) if one not in owners]
-        found[name] = owners
-    return found
-
-
 def _now(files: FoundFiles, finder: str, owners: Collection[str], file: FileState) -> ListedFile:
     """A file that exists, with what its finder would do with it, or what became of it."""
     if file.state == "seen":
@@ -241,7 +230,7 @@ def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[Liste
     """What becomes of the file at a path now: for each operator that would find it, or where it arrived before."""
     running = running_plan(compilation, ledger)
     files = FoundFiles.of(ledger, running[1])
-    owners = _owners(compilation)
+    owners = owners_of(compilation)
     found = [_now(files, name, owners[name], state) for name, state in _states(running, ledger, path=path)]
     if not found and is_there(path):
         here = (arrival for arrival in arrivals(files.noted, compilation) if arrival.path == path)
@@ -250,14 +239,14 @@ def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[Liste
 
 
 def states(compilation: Compilation, ledger: Ledger, path: str) -> Iterator[tuple[str, FileState]]:
-    """What each operator that discovers files would do with the one at a path."""
+    """The state of the file at a path, for each operator that discovers files."""
     return _states(running_plan(compilation, ledger), ledger, path=path)
 
 
 def _states(
     running: tuple[RunningPlan, Checkpoint], ledger: Ledger, home: str = "", path: str | None = None
 ) -> Iterator[tuple[str, FileState]]:
-    """The same with all files that exist, or with the one at a path, given the plan and checkpoint that are running."""
+    """The states of all files that exist, or of the one at a path, for each operator that discovers files."""
     plan, checkpoint = running
     graph, program = plan.configured.graph, plan.program
     for name, partitions in sorted(program.operators.items()):
@@ -272,9 +261,10 @@ def _states(
 def running_plan(compilation: Compilation, ledger: Ledger) -> tuple[RunningPlan, Checkpoint]:
     """The plan with which the next launch begins, and the checkpoint of the last window."""
     checkpoint = newest_checkpoint(ledger)
-    return RunningPlan.resumed(compilation, checkpoint) if checkpoint.changes.altered else RunningPlan.of(
-        compilation
-    ), checkpoint
+    # the partitions that were assigned since do not matter: they change nothing of which files are found
+    has_values = bool(checkpoint.changes.altered)
+    plan = RunningPlan.resumed(compilation, checkpoint) if has_values else RunningPlan.of(compilation)
+    return plan, checkpoint
 
 
 @contextmanager
@@ -286,23 +276,6 @@ def set_up(program: Program, ledger: Ledger, checkpoint: Checkpoint, name: str, 
         yield operator
     finally:
         operator.teardown()
-
-
-def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:
-    """The paths and patterns that each operator searches for files."""
-    graph = compilation.graph
-    finders = [(node, node.operator) for node in graph.nodes if isinstance(node.operator, ExplainsFiles)]
-    return {node.name: list(operator.places(items_into(graph, node))) for node, operator in finders}
-
-
-def receivers(compilation: Compilation) -> Mapping[str, frozenset[str]]:
-    """The operators that each operator sends items to."""
-    graph = compilation.graph
-    found: dict[str, set[str]] = {}
-    for node in graph.nodes:
-        for sender in graph.senders(node.name):
-            found.setdefault(sender, set()).add(node.name)
-    return {name: frozenset(names) for name, names in found.items()}
 
 
 def _state_of(ledger: Ledger, checkpoint: Checkpoint, name: str) -> SavedState:

@@ -9,13 +9,14 @@ from typing import Any
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.engine.program.address import Address
-from dagkit.engine.record.history import Window, is_named, own_windows, root_slices
+from dagkit.engine.record.history import Window, own_windows, root_slices
+from dagkit.engine.record.source_names import is_named
 from dagkit.ledger import Ledger, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import more
-from dagkit.runs.inventory.arrivals import senders
+from dagkit.runs.inventory.finders import senders
 from dagkit.runs.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
 
 
@@ -30,7 +31,7 @@ class BlockRead:
 
 @dataclass(frozen=True, slots=True)
 class WindowRead:
-    """What one window read of a file."""
+    """The part of a file that one window read."""
 
     window: int
     operator: str
@@ -140,7 +141,7 @@ class _Noted:
     path: str
     readings: dict[str, Reading] = field(default_factory=dict)
     left: dict[tuple[str, str], list[Span]] = field(default_factory=dict)
-    """What waits, by input and source."""
+    """The ranges that wait, by input and source."""
 
     def add(self, window: Window, work: InputWork, written: tuple[str, ...]) -> None:
         """Add what one window did with the file at one input."""
@@ -164,7 +165,7 @@ class _Noted:
                 reading.windows.append(WindowRead(checkpoint.window, reader, consumed, passed_on, written))
 
     def _left_after(self, work: InputWork, source: str) -> list[Span]:
-        """What waits of a source after a window."""
+        """The ranges of a source that wait after a window."""
         left = list(work.pending)
         if work.waits is not None:
             before = self.left.get((work.input, source), ())

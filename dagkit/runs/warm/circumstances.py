@@ -42,7 +42,7 @@ class Circumstances:
 
     @classmethod
     def here(cls, machine: Machine) -> Self:
-        """Those of this process, which is to run on this machine."""
+        """The circumstances of this process, which is to run on this machine."""
         return cls(
             {
                 "master": machine.name,
@@ -60,11 +60,11 @@ class Circumstances:
         )
 
     def document(self) -> dict[str, Any]:
-        """A form of JSON."""
+        """The JSON form."""
         return asdict(self)
 
     def difference(self, other: Self) -> str | None:
-        """What differs between these and those of another process; None if nothing does that matters."""
+        """The first difference from another process, in words; None if there is none that matters."""
         for name, value in self.settings.items():
             if other.settings.get(name) != value:
                 return f"another {name}" if name != "settings of Spark" else "other settings of Spark"

@@ -24,6 +24,7 @@ def run_handed_over(
 
     Something is written to `ending` before, so that the warm driver waits for this process.
     """
+    # above all numbers that the files of the launch take, so that none of them replaces the socket or the pipe
     above = max(request["files"]) + 1
     connection = socket.socket(fileno=fcntl.fcntl(connection.detach(), fcntl.F_DUPFD_CLOEXEC, above))
     ending = fcntl.fcntl(ending, fcntl.F_DUPFD_CLOEXEC, above)

@@ -27,7 +27,7 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM)
 
 
 class WarmDriverEnded(RunFailure):
-    """The process to which the launch was handed over has ended without saying how."""
+    """The process to which the launch was handed over has ended without reporting how."""
 
     code = "warm-driver-ended"
 
@@ -122,7 +122,7 @@ def connected() -> socket.socket | None:
 
 
 def _ended(connection: socket.socket) -> dict[str, Any]:
-    """How the launch ended, once it has: its code or its signal."""
+    """Wait for the end of the launch, and return its code or its signal."""
     connection.settimeout(None)
     try:
         ended, _ = receive(connection)

@@ -23,7 +23,7 @@ class Keeper:
     def __init__(self, keep: Keep, closed: Sequence[socket.socket | TextIO]) -> None:
         """Fork the child, in which these files of the warm driver are closed."""
         self.java: Any = None
-        """How to reach Java; None as long as it starts."""
+        """The address of Java; None while it starts."""
         self.ended = False
         self.connection, theirs = socket.socketpair()
         self.process = os.fork()

@@ -22,7 +22,7 @@ _MOST_FILES = 253
 
 
 def is_of_this_user(connection: socket.socket) -> bool:
-    """Whether the process at the other end runs as this user. Systems that do not say rely on the folder's mode."""
+    """Whether the process at the other end runs as this user; the mode of the folder decides if no system call does."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     _, user, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
@@ -66,7 +66,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 LONGEST_SOCKET_PATH = 103
-"""The longest path of a Unix socket, in bytes, that every system accepts."""
+"""The longest path of a Unix socket, in bytes, that every system accepts: macOS has 104, with a zero at the end."""
 
 
 class ServeFailed(RunFailure):

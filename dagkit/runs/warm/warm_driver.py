@@ -50,7 +50,7 @@ class WarmDriver:
     idle_seconds: float
     """It ends after this time without a launch."""
     configured: Callable[[], object] = field(default=lambda: None)
-    """What configuration files say; a change ends the warm driver."""
+    """Returns the contents of configuration files; a change ends the warm driver."""
 
     def __post_init__(self) -> None:
         self._circumstances = Circumstances.here(self.machine)
@@ -68,6 +68,7 @@ class WarmDriver:
         with listening() as (self._listener, lock), _signalled(self._end) as woken:
             self._own = self._listener, lock
             self._code = _code_times()
+            # collections would write to the objects of imported modules, whose memory forks share
             gc.freeze()
             self._keeper = Keeper(self.keep, self._own)
             try:
@@ -192,6 +193,7 @@ class WarmDriver:
                 run_handed_over(request, files, connection, ending, partial(self.run, self._keeper.java))
         os.close(ending)
         self._launches += 1
+        # a copy, since the caller closes its own
         self._launch = _Launch(process, ended, connection.dup())
 
     def _status(self) -> dict[str, Any]:

@@ -27,7 +27,6 @@ ENDINGS: dict[str, Codec] = {
 UNREAD_ENDINGS: dict[str, Unread] = {".br": "brotli"}
 """The format that is not read for each file name extension, where files have no beginning of their own."""
 _BY_ENDING: Mapping[str, Codec | Unread] = {**ENDINGS, **UNREAD_ENDINGS}
-_ANY_ENDING = tuple(_BY_ENDING)
 MAGIC: Mapping[bytes, Codec] = {
     b"\x1f\x8b\x08": "gzip",
     b"\xfd7zXZ\x00": "xz",
@@ -49,10 +48,10 @@ UNREAD_MAGIC: Mapping[bytes, Unread] = {
 _BY_MAGIC: Mapping[bytes, Codec | Unread] = {**MAGIC, **UNREAD_MAGIC}
 _ANY_MAGIC = tuple(_BY_MAGIC)
 _TAR, _TAR_PLACE = b"ustar", 257
-"""What a tar archive has within its first header."""
+"""The bytes that each tar archive has within its first header, and their position."""
 _LONGEST = _TAR_PLACE + len(_TAR)
 REMEMBERED = 4096
-"""The number of files of which a process remembers what they begin with."""
+"""The number of files whose codec a process remembers."""
 
 
 class CompressionBroken(BadFile):
@@ -107,9 +106,7 @@ def codec_of(path: str, compression: Compression) -> Codec | Unread | None:
     None if it has none of the endings, or if `compression` is `none`.
     """
     if compression == "auto":
-        if not path.lower().endswith(_ANY_ENDING):
-            return None
-        return next((codec for ending, codec in _BY_ENDING.items() if path.lower().endswith(ending)), None)
+        return _BY_ENDING.get(path[path.rfind(".") :].lower())
     return None if compression == "none" else compression
 
 

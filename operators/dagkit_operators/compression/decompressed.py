@@ -171,8 +171,8 @@ class _Streams:
         self._stream = begin()
 
     def readinto(self, buffer: memoryview, /) -> int:
-        made = b""
-        while not made:
+        content = b""
+        while not content:
             if self._stream.eof:
                 after = self._next()
                 if not after:
@@ -182,9 +182,9 @@ class _Streams:
                 after = self._source.read(READ) if self._stream.needs_input else b""
                 if self._stream.needs_input and not after:
                     raise EOFError("it ends within a stream")
-            made = self._stream.decompress(after, len(buffer))
-        buffer[: len(made)] = made
-        return len(made)
+            content = self._stream.decompress(after, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
     def _next(self) -> bytes:
         """The first bytes of the next stream; empty at the end of the file."""

@@ -28,7 +28,7 @@ AHEAD = 32
 COMPARED = 4 << 10
 """A point is correct if so many bytes of content from there equal what was decompressed before."""
 RAW, MEMBER = -15, 31
-"""What the decompressor expects: deflate blocks alone, or a member with header and trailer."""
+"""The forms of data for the decompressor: deflate blocks alone, or a member with header and trailer."""
 TRAILER = 8
 """Bytes after the blocks of a member."""
 
@@ -93,6 +93,7 @@ class GzipContent:
         first = bytes(self._ahead(1))
         if not first:
             return False
+        # Tapes and block devices pad files to whole blocks. A file that begins with zeros is no gzip file.
         if first == b"\0" and self.place:
             self._skip_padding()
             return False
@@ -117,7 +118,7 @@ class GzipContent:
         if not data:
             raise self._broken("it ends within a member")
         try:
-            made: bytes = self._inflate.decompress(data)
+            content: bytes = self._inflate.decompress(data)
         except _DAMAGED as fault:
             raise self._broken(str(fault)) from fault
         if self._inflate.eof:
@@ -127,7 +128,7 @@ class GzipContent:
             if self._is_raw and len(self._taken(TRAILER)) < TRAILER:
                 raise self._broken("it ends within a member")
             self._inflate, self._is_raw = None, False
-        return made
+        return content
 
     def _piece_with_point(self) -> bytes:
         """Decompress a little, and search for the beginning of a block there."""
@@ -135,19 +136,19 @@ class GzipContent:
         searched = bytes(self._ahead(SEARCHED + COMPARED))
         if len(searched) < SEARCHED + COMPARED:
             return self._inflated(self._taken(FED))
-        begin, made, starts = self.place, bytearray(), []
+        begin, content, starts = self.place, bytearray(), []
         for start in block_starts(searched, SEARCHED):
-            made += self._inflated_up_to(begin - (-start // 8))
-            starts.append((start, len(made)))  # every code before the start is decompressed, and none after it
-        made += self._inflated_up_to(begin + len(searched))
+            content += self._inflated_up_to(begin - (-start // 8))
+            starts.append((start, len(content)))  # every code before the start is decompressed, and none after it
+        content += self._inflated_up_to(begin + len(searched))
         before = self._points.window
         for start, place in starts:
-            window = (before + made[max(0, place - WINDOW) : place])[-WINDOW:]
-            if _continues(searched, start, window, made[place : place + COMPARED]):
-                self._points.add(begin * 8 + start, self.position + place, window, bytes(made[:place]))
-                return bytes(made)
+            window = (before + content[max(0, place - WINDOW) : place])[-WINDOW:]
+            if _continues(searched, start, window, content[place : place + COMPARED]):
+                self._points.add(begin * 8 + start, self.position + place, window, bytes(content[:place]))
+                return bytes(content)
         self._points.miss(self.position)
-        return bytes(made)
+        return bytes(content)
 
     def _inflated_up_to(self, position: int) -> bytes:
         """Decompress bytes up to a position in the file, or to the end of the member."""
@@ -157,9 +158,9 @@ class GzipContent:
     def _ahead(self, count: int) -> memoryview:
         """The next compressed bytes, fewer than `count` only at the end of the file; valid until the next call."""
         if self._end - self._next < count:
-            left = bytes(self._buffer[self._next : self._end])
-            self._next, self._end = 0, len(left)
-            self._buffer[: len(left)] = left
+            rest = bytes(self._buffer[self._next : self._end])
+            self._next, self._end = 0, len(rest)
+            self._buffer[: len(rest)] = rest
             while self._end < count and (got := self._source.readinto(self._buffer[self._end :]) or 0):
                 self._end += got
         return self._buffer[self._next : min(self._end, self._next + count)]
@@ -178,12 +179,12 @@ class GzipContent:
 def _continues(compressed: bytes, start: int, window: bytes | bytearray, content: bytes | bytearray) -> bool:
     """Whether decompression that starts at a bit of the compressed bytes gives this content."""
     try:
-        made = _zlib.decompressobj(RAW, bytes(window)).decompress(
+        beginning = _zlib.decompressobj(RAW, bytes(window)).decompress(
             aligned(compressed[start // 8 :], start % 8), COMPARED
         )
     except _DAMAGED:
         return False
-    return len(made) == COMPARED and content.startswith(made)
+    return len(beginning) == COMPARED and content.startswith(beginning)
 
 
 class _Points:

@@ -26,7 +26,7 @@ SHORTEST = 1 << 20
 SAMPLE = 4 << 10
 """Bytes at the beginning, in the middle and at the end of a file that distinguish it from others."""
 # Which indexes are still needed cannot be known: one is found by content, under any name, even a year later. A command
-# that deletes them would have to guess. Here the time of change of an index is its last use, which readers set.
+# that deletes them would have to guess.
 MOST_BYTES = 256 << 20
 """Bytes of all indexes: enough for 500 GiB of content. Beyond them, those that were not used longest are deleted."""
 REMEMBERED = 16
@@ -89,10 +89,10 @@ class IndexFolder:
 
     def _delete_unused(self) -> None:
         """Delete the indexes that were not used longest, until the others have no more than `most_bytes`."""
-        kept = 0
+        total = 0
         for _, length, file in sorted(_files_in(self._folder), reverse=True):
-            kept += length
-            if kept > self._most_bytes:
+            total += length
+            if total > self._most_bytes:
                 with suppress(FileNotFoundError):  # another reader deleted it
                     _delete(file)
 
@@ -100,9 +100,11 @@ class IndexFolder:
 @lru_cache(REMEMBERED)
 def _loaded(place: str) -> GzipIndex:
     index = GzipIndex.from_bytes(_read(place))
+    # Its time of change is its last use: those that were not used longest are deleted. On other filesystems, which set
+    # no times, those that were written first are deleted.
     if not is_url(place):
         with suppress(OSError):  # a folder that cannot be written to is read all the same
-            os.utime(local_path(place))  # when it was used last; in other filesystems, when it was written
+            os.utime(local_path(place))
     return index
 
 

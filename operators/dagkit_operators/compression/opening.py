@@ -1,4 +1,4 @@
-"""What the positions of a block of a compressed file mean, and how its content is opened."""
+"""Blocks of compressed files: the meaning of their positions, and their content."""
 
 from functools import partial
 from typing import Any
@@ -64,8 +64,6 @@ def is_of_content(block: Block) -> bool:
 def codec_of_block(block: Block, compression: Compression, filesystem: Any = None) -> Codec | None:
     """The codec of the file of a block; None if its bytes are read as they are.
 
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-
     Raise compressed-block if decompression cannot start at the block, and FormatUnread for a format that is not read.
     """
     facts = block.facts or {}
@@ -80,9 +78,8 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
     if block.start == 0 and block.end == length:
         codec = codec_at(block.path, length, facts.get("modified_millis"), compression, filesystem)
         return readable(block.path, codec)
-    codec = readable(
-        block.path, codec_of(block.path, compression)
-    )  # a file whose name does not say it was opened before it was divided
+    # By the name alone: the splitter opened a file with any other name before it divided it.
+    codec = readable(block.path, codec_of(block.path, compression))
     if codec is not None:
         raise compressed_block(block, f"it is a part of a {codec} file, which can only be read from its beginning")
     return None
@@ -91,10 +88,7 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
 def content_of(
     stream: Seekable, block: Block, codec: Codec, indexes: IndexFolder, filesystem: Any = None
 ) -> Decompressed:
-    """The content of the file of a block, given the open file. An index is used, or made while the file is read.
-
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-    """
+    """The content of the file of a block, given the open file. An index is used, or made while the file is read."""
     facts = block.facts or {}
     length = facts.get("file_length", facts.get("length"))
     place = indexes.place_of(block.path, length, filesystem) if codec == "gzip" and length is not None else None

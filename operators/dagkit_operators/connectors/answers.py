@@ -1,4 +1,4 @@
-"""Errors that say that a server does not answer now, by the clients of servers that authors use."""
+"""The errors of clients that authors use, if a server does not answer now."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +21,10 @@ def answered() -> Iterator[None]:
     except Unavailable:
         raise
     except Exception as error:
-        answer = (
-            getattr(error, "response", None) or error
-        )  # requests and httpx have it there; in urllib, it is the error
+        # requests and httpx have the answer at the error, and in urllib it is the error. An answer of requests is false
+        # if its status is one of an error.
+        response = getattr(error, "response", None)
+        answer = error if response is None else response
         if isinstance(error, HTTPError):
             error.close()
         status = getattr(answer, "status_code", getattr(answer, "code", None))

@@ -72,6 +72,8 @@ class Delivering:
         with answered():
             if sink.last_window(window.writer) < window.window_id:
                 sink.write(Delivery(window.writer, window.window_id, window, sink.item_type, sink._sent))  # noqa: SLF001
+        # The sink has them, since each attempt has another system: a delivery of forty requests to a server that
+        # refuses one in five would otherwise begin again each time, and not end.
         sink._sent.clear()  # noqa: SLF001 - they are of this window
 
     def close(self) -> None:
@@ -119,9 +121,6 @@ class OnceSink(Operator, Generic[T]):
     def implied_properties(self, received: Mapping[str, Any]) -> Mapping[str, Any]:
         payload = received.get("input")
         return {"item_type": payload} if self.item_type is None and isinstance(payload, type) else {}
-
-    def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - an attempt before may have left items
-        self._gathered.clear()
 
     def process(self, item: T) -> None:
         self._gathered.append(item)

@@ -35,7 +35,7 @@ class PagedSource(InputOperator, Generic[T]):
         """Return the items of a page, and the cursor at which the next one will begin.
 
         The first cursor is None; others are values that JSON can hold. A page without items whose cursor stays the same
-        says that there are no more at present.
+        ends the list for the present.
         """
 
     def emit_tuples(self) -> None:
@@ -45,6 +45,7 @@ class PagedSource(InputOperator, Generic[T]):
             items, following = self.read_page(before)
             for count, item in enumerate(items, 1):  # noqa: B007 - only whether there was one
                 self.output.emit(item)
+        # None is the first cursor, so a later None would begin again.
         if (count and following == before) or (following is None and before is not None):
             raise ValueError(
                 f"read_page of {type(self).__name__} returned the cursor {following!r} after {before!r}, "

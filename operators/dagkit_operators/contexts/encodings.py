@@ -43,7 +43,7 @@ _ASIAN = ("gbk", "gb18030", "gb2312", "big5", "big5hkscs", "cp950", "shift_jis",
 _WITH_STATE = ("iso2022", "hz", "idna", "punycode", "unicode", "raw")
 """Encodings in which the meaning of a byte depends on those before it."""
 MARKED = ("utf-16", "utf-32", "utf-8-sig")
-"""Encodings of which a byte order mark is part."""
+"""Encodings that include a byte order mark."""
 LOOKED_AT = 1 << 10
 """Bytes at the beginning of a file that may show that it is text of wider units."""
 LEAST_UNITS = 4
@@ -92,8 +92,8 @@ class Encoding:
         text = self.decoded(chunk.data.tobytes())
         delimiter = chunk.delimiter.decode(self.name).encode()
         data = np.frombuffer(text.encode(UTF_8, TEXT_ERRORS), np.uint8)
-        made = Chunk(data, 0, delimiter, escape=chunk.escape)
-        return made if len(made) == len(chunk) else None
+        recoded = Chunk(data, 0, delimiter, escape=chunk.escape)
+        return recoded if len(recoded) == len(chunk) else None
 
     def decoded(self, content: bytes) -> str:
         """Decode bytes. Undecodable ones become lone surrogates, and U+FFFD in an encoding of wider units."""
@@ -113,19 +113,20 @@ class Encoding:
 
 
 def foreign_mark_of(begin: bytes) -> str | None:
-    """The encoding of whose byte order mark these bytes are the beginning of a file; None for UTF-8 and no mark.
+    """The encoding whose byte order mark a file begins with; None for UTF-8 and no mark.
 
     No text in UTF-8 begins with the mark of another encoding.
     """
-    of_wide = sorted(_UNITS, key=_UNITS.__getitem__, reverse=True)  # a mark of UTF-32 begins with one of UTF-16
+    # The wider units first: the mark of UTF-32 begins with that of UTF-16.
+    of_wide = sorted(_UNITS, key=_UNITS.__getitem__, reverse=True)
     return next((name for name in of_wide if name in _MARKS and begin.startswith(_MARKS[name])), None)
 
 
 def unmarked_of(begin: bytes) -> str | None:
-    """The encoding of text in UTF-16 or UTF-32 without a mark with which a file begins; None for other bytes.
+    """The encoding of a file that begins with text in UTF-16 or UTF-32 without a mark; None for other bytes.
 
     Such text has characters of 8 bits for the most part, so the other bytes of its units are NUL, and its newlines are
-    whole units. Text of other scripts does not differ from what an 8-bit encoding may contain, and is not recognised.
+    whole units. Text of other scripts looks like text in an 8-bit encoding, and is not recognised.
     """
     for name, unit in _UNITS.items():
         encoding = Encoding(name)
@@ -143,7 +144,7 @@ def unmarked_of(begin: bytes) -> str | None:
 
 
 def check_wide_text(path: str, begin: bytes) -> None:
-    """Raise text-undecodable for the beginning of a file in UTF-16 or UTF-32, whose bytes are to be read as UTF-8.
+    """Raise text-undecodable if a file that is read as UTF-8 begins with text in UTF-16 or UTF-32.
 
     ASCII text in these would pass as lines with NULs.
     """
@@ -167,10 +168,12 @@ def encoding_of(name: str, delimiter: str) -> Encoding:
         return Encoding(UTF_8)
     if codec.name == UTF_8 or codec.name in _UNITS:
         return Encoding(codec.name)
+    # These keep no state, and a byte of a delimiter cannot be within a character, so that reading may begin anywhere.
     if codec.name in _ASIAN:
         if max(ends) >= _LEAST_LATER_BYTE:
             raise ValueError(f"the delimiter {delimiter!r} may be part of a character of {codec.name}")
         return Encoding(codec.name)
+    # Of all others, only those of one byte for each character.
     if codec.name.startswith(_WITH_STATE) or len(bytes(range(256)).decode(name, "replace")) != 256:
         raise ValueError(f"the encoding {codec.name} cannot be read from the middle of a file")
     return Encoding(codec.name)
@@ -192,7 +195,7 @@ def begin_of(stream: Seekable, count: int = LOOKED_AT) -> bytes:
 
 
 class LineTexts:
-    """Makes batches of the lines of a block: values in UTF-8, and what is rejected because it is no text."""
+    """Makes batches of the lines of a block, in UTF-8. Lines that are no text in their encoding are rejected."""
 
     def __init__(self, form: LineForm, encoding: Encoding, block: Block) -> None:
         self._form = form
@@ -233,7 +236,7 @@ class LineTexts:
         if not form.keep_returns:
             bare = without_returns(bare)
         if form.escape:
-            # values may hold escaped delimiters, so a column of bytes would be split wrongly downstream
+            # Values may hold escaped delimiters, so a column of bytes would be split wrongly downstream.
             return Listed(texts(bare), starts)
         bare = bare if bare.is_ended else with_end(bare)
         return CopiedLines(binary_array(bare.data, bare.offsets), bare.delimiter, chunk)

@@ -51,6 +51,7 @@ class FixedBytesReaderContext(ReaderContext[bytes]):
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[bytes]]]:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
+        # The buffer is used again for each batch, which is valid only until the next one is requested.
         stride, position = self.stride, tracker.current_restriction().start
         most = max(1, self.chunk_size // stride) * stride
         buffer = np.empty(min(most, block.end - position), np.uint8)

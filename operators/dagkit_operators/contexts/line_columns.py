@@ -42,7 +42,7 @@ class ReadLines(Lines):
         return self._chunk.data.data
 
     def pieces(self) -> Iterator["ReadLines"]:
-        """The same lines in smaller parts, whose decoded texts fit into the processor's cache."""
+        """The lines in smaller parts, whose decoded texts fit into the processor's cache."""
         chunk, start = self._chunk, 0
         while start < len(chunk.data):
             piece = Chunk(chunk.data[start : start + DECODED], chunk.base + start, chunk.delimiter)
@@ -92,6 +92,8 @@ def picked_of(column: Column, made: Sequence[Any], indexes: Sequence[int]) -> Li
 def kept_values_of(column: Column, values: Sequence[Any], kept: Sequence[Any]) -> Listed:
     """Some of the values of a column, in order, with their positions: they are the same objects."""
 
+    # Positions are asked for only when an item is rejected, so they are found then: a filter that noted its indexes
+    # would be slower for every record.
     def starts() -> Sequence[int] | None:
         known, remaining = column.starts(), iter(kept)
         if known is None:

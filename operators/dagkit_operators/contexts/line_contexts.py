@@ -1,6 +1,5 @@
 """Reader contexts for lines of text."""
 
-from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
@@ -39,7 +38,7 @@ from dagkit_operators.payloads import Record, Rejected
 
 
 class TextContext(ReaderContext[str], LineForm):
-    """What the reader contexts for lines share: where lines end, and which lines are records."""
+    """The base of the reader contexts for lines: where lines end, and which lines are records."""
 
     reads: ClassVar[Any] = str
 
@@ -69,6 +68,8 @@ class TextContext(ReaderContext[str], LineForm):
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]] | Rejected]:
         encoding = in_order_of(encoding_of(self.encoding, self.delimiter), stream)
         start = tracker.current_restriction().start
+        # Bytes at the beginning of the file are checked as they are read. A part that begins later looks at them here;
+        # for a remote file, that would be another request for each part.
         if self._may_be_wide(encoding) and (start or self.skip_header_lines) and not is_url(block.path):
             check_wide_text(block.path, begin_of(stream))
         reading = self._chunks(stream, start, block.end, encoding)
@@ -90,13 +91,17 @@ class TextContext(ReaderContext[str], LineForm):
     def contents(self, values: Column) -> Sequence[bytes]:
         return contents(values)
 
-    @abstractmethod
     def _claims(self, chunk: Chunk, block: Block) -> Run[int]:
-        """The positions that are claimed for the lines of a chunk."""
+        """The positions that are claimed for the lines of a chunk: see `splits`."""
+        return chunk if self.splits == "anywhere" else _LastBytes(chunk, block.end)
 
-    @abstractmethod
     def _chunks(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> Iterator[Chunk]:
         """The lines of a block, without header lines, when reading begins at `start`."""
+        if self.skip_header_lines:
+            header = after_header(self._all(stream, 0, None, encoding), self.skip_header_lines)
+            start = end if header is None else max(start, header)
+        at_line = self.splits != "anywhere"
+        return self._all(stream, start, end, encoding, at_line=at_line) if start < end else iter(())
 
     def _granted(
         self, reading: Iterator[Chunk], block: Block, tracker: Tracker, encoding: Encoding
@@ -121,18 +126,11 @@ class TextContext(ReaderContext[str], LineForm):
         return encoding.name == UTF_8 and "\0" not in self.delimiter
 
     def _checked(self, reading: Iterator[Chunk], block: Block) -> Iterator[Chunk]:
-        """The chunks, after checking what a file begins with. A remote file is only looked at where it is read."""
+        """The chunks, after checking the beginning of the file if it is among them."""
         for chunk in reading:
             if chunk.base == 0:
                 check_wide_text(block.path, chunk.data[:LOOKED_AT].tobytes())
             yield chunk
-
-    def _after_header(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> int:
-        """The position from which lines are records; `end` if the file has only header lines."""
-        if not self.skip_header_lines:
-            return start
-        header = after_header(self._all(stream, 0, None, encoding), self.skip_header_lines)
-        return end if header is None else max(start, header)
 
     def _all(
         self, stream: Seekable, start: int, end: int | None, encoding: Encoding, *, at_line: bool = False
@@ -156,7 +154,7 @@ class ReadAheadLineReaderContext(TextContext):
     def ended_batches(
         self, stream: Seekable, block: Block, tracker: Tracker
     ) -> Generator[Batch[Record[str]] | Rejected, None, bool]:
-        """The lines of a growing file that are complete by now. Return whether the granted range is exhausted.
+        """Yield the lines of a growing file that are complete by now. Return whether the granted range is exhausted.
 
         A last line without a delimiter is not claimed.
         """
@@ -178,10 +176,8 @@ class ReadAheadLineReaderContext(TextContext):
         return reached is not None and reached >= tracker.current_restriction().stop and not tracker.try_claim(reached)
 
     def last_end(self, stream: Seekable, start: int, end: int) -> int | None:
-        """The end of the last complete line before `end`; None if no line ends after `start`.
-
-        The search starts near `end`.
-        """
+        """The end of the last complete line before `end`; None if no line ends after `start`."""
+        # A file may be long and its last line short, so the search begins near the end, in ever longer pieces.
         width = self.chunk_size
         while True:
             base = max(start, end - width)
@@ -193,13 +189,6 @@ class ReadAheadLineReaderContext(TextContext):
             if base == start:
                 return None
             width *= 8
-
-    def _claims(self, chunk: Chunk, block: Block) -> Chunk:  # noqa: ARG002 - lines are claimed by their starts
-        return chunk
-
-    def _chunks(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> Iterator[Chunk]:
-        start = self._after_header(stream, start, end, encoding)
-        return self._all(stream, start, end, encoding) if start < end else iter(())
 
     def _first_start(self, stream: Seekable, start: int) -> int | None:
         delimiter, escape = self.delimiter.encode(self.encoding), self.escape.encode()
@@ -216,13 +205,6 @@ class LineReaderContext(TextContext):
     """
 
     splits: ClassVar[Splits] = "between records"
-
-    def _claims(self, chunk: Chunk, block: Block) -> "_LastBytes":
-        return _LastBytes(chunk, block.end)
-
-    def _chunks(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> Iterator[Chunk]:
-        start = self._after_header(stream, start, end, encoding)
-        return self._all(stream, start, end, encoding, at_line=True) if start < end else iter(())
 
 
 class _LastBytes(Sequence[int]):

@@ -35,12 +35,12 @@ class LineTooLong(BadFile):
         super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes", help)
 
 
-def delimiter_of(text: str | bytes) -> bytes:
+def delimiter_of(text: str) -> bytes:
     """The bytes that end a line. Raise ValueError if they are empty or overlap themselves.
 
     With an overlapping delimiter, the lines would depend on where the file is split.
     """
-    delimiter = text.encode() if isinstance(text, str) else text
+    delimiter = text.encode()
     if not delimiter:
         raise ValueError("a delimiter has at least one byte")
     for length in range(1, len(delimiter)):
@@ -51,12 +51,12 @@ def delimiter_of(text: str | bytes) -> bytes:
     return delimiter
 
 
-def escape_of(text: str | bytes, delimiter: bytes) -> bytes:
+def escape_of(text: str, delimiter: bytes) -> bytes:
     """The byte that escapes a following delimiter; empty if the text is empty.
 
     Raise ValueError if it is longer than one byte, or if the delimiter contains it, which would be ambiguous.
     """
-    escape = text.encode() if isinstance(text, str) else text
+    escape = text.encode()
     if len(escape) > 1:
         raise ValueError(f"the escape {escape!r} has {len(escape)} bytes; it has one")
     if escape and escape in delimiter:
@@ -123,7 +123,9 @@ def chunks(
     """
     import numpy as np  # noqa: PLC0415
 
-    if end is not None:  # a small file needs no large buffer; with the byte behind its end, its end is noticed at once
+    # To clear a large buffer takes longer than to read a small file. With the byte behind its end, the end is noticed
+    # at once.
+    if end is not None:
         size = min(size, end - start + len(delimiter) + 1)
     reading = _Reading(stream, delimiter, escape, size, longest)
     if not reading.begin(start, at_line=at_line):
@@ -170,7 +172,7 @@ class _Reading:
         self.escapes_before = 0
         """The number of escapes in the file right before the buffer."""
         self.ended = False
-        self.given: Chunk | None = None
+        self.latest: Chunk | None = None
         """The chunk that was returned last."""
 
     def _take(self, memory: bytearray) -> None:
@@ -196,8 +198,8 @@ class _Reading:
                 return True
             if self.ended:
                 return False
-            kept = min(self.filled, len(self.delimiter) - 1)  # these bytes may be the beginning of a delimiter
-            self.consumed = self.filled - kept
+            rest = min(self.filled, len(self.delimiter) - 1)  # these bytes may be the beginning of a delimiter
+            self.consumed = self.filled - rest
             self._move()
 
     def lines(self) -> Chunk | None:
@@ -210,8 +212,8 @@ class _Reading:
             whole = self.filled if self.ended else found + len(self.delimiter) if found >= 0 else 0
             if whole:
                 self.consumed = whole
-                self.given = self._chunk(whole, found)
-                return self.given
+                self.latest = self._chunk(whole, found)
+                return self.latest
             if self.ended:
                 return None
             searched = max(0, self.filled - len(self.delimiter) + 1)
@@ -219,7 +221,7 @@ class _Reading:
 
     def _chunk(self, whole: int, found: int) -> Chunk:
         """The first `whole` bytes as a chunk. `found` is the position of the last delimiter, which saves a search."""
-        wanted = self.given is not None and self.given.knows_ends
+        wanted = self.latest is not None and self.latest.knows_ends
         is_ended = found >= 0 and found + len(self.delimiter) == whole
         last_start = None
         if not self.escape:  # else the delimiter before it may be escaped

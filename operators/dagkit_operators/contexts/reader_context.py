@@ -1,7 +1,7 @@
 """Reader contexts: how the bytes of a block become records.
 
-A reader context is a property of a reader. It is configuration, so it is frozen; what it remembers while it reads a
-block belongs into private attributes. The reader works with a copy of it for each stream that it opens.
+A reader context is a property of a reader. It is configuration, so it is frozen; its memory while it reads a block
+belongs into private attributes. The reader works with a copy of it for each stream that it opens.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, S
 from pydantic import BaseModel, ConfigDict
 
 from dagkit import Batch, Block, Column, Constant
-from dagkit.errors import RunFailure
+from dagkit.ground.urls import shown
 from dagkit.ranges import (
     OFFSET_INFINITY,
     OffsetRange,
@@ -23,7 +23,7 @@ from dagkit.ranges import (
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.trackers import BetweenRecordsTracker, RefusingTracker
-from dagkit_operators.filesystem.access import Seekable, filled
+from dagkit_operators.filesystem.access import BadFile, Seekable, filled
 from dagkit_operators.payloads import Record, Rejected
 from dagkit_operators.values.record_types import Ignored
 
@@ -54,12 +54,20 @@ else:
             return cls
 
 
-class Broken(NamedTuple):
-    """Bytes that cannot be read, after which the context continues."""
+class Broken(BadFile):
+    """Bytes of a file that cannot be read. A context that continues after them yields this instead of raising it."""
 
-    rejected: Rejected
-    failure: RunFailure
-    """What the reader raises if its output `rejected` is not connected."""
+    def __init__(self, path: str, place: int, what: str, reason: str) -> None:
+        self.path = path
+        self.place = place
+        """The position of these bytes; 0 if they are the whole file."""
+        self.reason = reason
+        super().__init__(f"{shown(path)}: {what}: {reason}")
+
+    @property
+    def rejected(self) -> Rejected:
+        """What the reader sends to its output `rejected`."""
+        return Rejected(self.path, self.place, "", self.reason)
 
 
 class Dropped(NamedTuple):
@@ -69,7 +77,7 @@ class Dropped(NamedTuple):
 
 
 Unsent = Rejected | Broken | Ignored | Dropped
-"""What a context yields beside records."""
+"""The values that a context yields beside records."""
 
 
 class ReaderContext(_Of[T], BaseModel, ABC):
@@ -92,11 +100,11 @@ class ReaderContext(_Of[T], BaseModel, ABC):
 
     @abstractmethod
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]] | Unsent]:
-        """Yield the records of the range that the tracker grants, claimed, and what is rejected between them.
+        """Yield the records of the range that the tracker grants, claimed, and `Unsent` values between them.
 
         A batch is valid until the next one is requested. The last claim, at the end of the block, marks all of it as
-        read. The reader of the block decides what happens to a `Rejected`, and raises the failure of a `Broken`
-        unless it can reject these bytes; it counts what was `Ignored` or `Dropped`.
+        read. The reader of the block decides what happens to a `Rejected`, and raises a `Broken` unless it can reject
+        these bytes; it counts what was `Ignored` or `Dropped`.
         """
 
     def batches_of(
@@ -152,6 +160,7 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         size = None if block.end == OFFSET_INFINITY else block.source_size
         end = OFFSET_INFINITY if size is None else size
         rest = replace(block, start=start, end=end, last=True, previous_block_id=None)
+        # The tracker grants the one record at `start`, and keeps the first position that it refuses: the next record.
         tracker = RefusingTracker(OffsetRange(start, least))
         for _ in self.batches(stream, rest, tracker):
             pass
@@ -168,7 +177,7 @@ class ReaderContext(_Of[T], BaseModel, ABC):
 
     def contents(self, values: Column) -> Sequence[bytes]:
         """Return the bytes of each record, which `convert_to_record` receives."""
-        return [one.encode("utf-8", TEXT_ERRORS) if isinstance(one, str) else one for one in values.values()]
+        return [value.encode("utf-8", TEXT_ERRORS) if isinstance(value, str) else value for value in values.values()]
 
 
 def content_end(stream: Seekable, start: int, most: int = OFFSET_INFINITY) -> int:

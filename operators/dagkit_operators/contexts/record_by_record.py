@@ -141,11 +141,13 @@ class RecordByRecordContext(ReaderContext[T]):
         return content_end(stream, start) if entity is None else self._after(entity, block)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
+        # The same context gets the same stream only for the block after the last one: see `OpenStream`.
         consecutive = self._stream is stream
         if not consecutive:
             self._ahead = b""
         self._stream, self._block = stream, block
         self.initialize(stream, block, consecutive)
+        # One record at first: the time that a record takes is unknown, and claimed records are not handed over.
         pace, is_over = ClaimPace(1), False
         while not is_over:
             began = time.perf_counter()
@@ -164,6 +166,7 @@ class RecordByRecordContext(ReaderContext[T]):
                 tracker.try_claim(block.end)
                 return records, True
             after = self._after(entity, block)
+            # A range that is split between records ends with the last byte of one, so that byte is claimed.
             if not tracker.try_claim(self._offset if self.splits == "anywhere" else min(after, block.end) - 1):
                 return records, True
             records.append(entity.record)

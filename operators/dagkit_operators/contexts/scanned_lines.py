@@ -40,7 +40,7 @@ def run_chunks(
 
 
 def collapsed(chunk: Chunk) -> Chunk:
-    """The same lines, each with one newline at its end."""
+    """The lines, each with one newline at its end."""
     import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
     lines = _RUN.sub(b"\n", chunk.data.tobytes())
@@ -63,6 +63,7 @@ def _lines_with_runs(
         if not is_found:
             skipped, is_found = _to_first_run(pending, is_ended=is_ended)
             base, pending = base + skipped, pending[skipped:]
+        # The last run may go on in the next bytes, so only lines before the last one are certain.
         whole = 0 if not is_found else len(pending) if is_ended else _last_start(pending)
         if whole:
             yield base, pending[:whole]
@@ -106,7 +107,7 @@ def wide_chunks(
 
     for base, lines, ends in _wide_lines(stream, start, delimiter, unit, size=size, longest=longest, at_line=at_line):
         # those that start before the end; the last of them may exceed it
-        count = len(ends) if end is None else sum(base + one < end for one in (0, *ends[:-1]))
+        count = len(ends) if end is None else sum(base + end_of_line < end for end_of_line in (0, *ends[:-1]))
         if count:
             places = np.array([0, *ends[:count]], places_in(len(lines)))
             data = np.frombuffer(lines, np.uint8)[: ends[count - 1]]

@@ -1,4 +1,4 @@
-"""Trackers for reader contexts: those that split a range only between two records, and one that finds a claim."""
+"""Trackers for reader contexts: two split a range only between records, and one keeps the claim that it refuses."""
 
 from copy import copy
 from typing import Self

@@ -132,6 +132,7 @@ def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # The error may concern a folder or a file below the place: its own path says more.
         path = place.partition("?")[0] if is_url(place) else error.filename or plain(place)
         raise InputUnreadable(
             f"cannot read {printable(str(path))}: {error.strerror or error}", f"fix this, {then}"
@@ -148,17 +149,9 @@ class NotRegular(InputUnreadable):
         )
 
 
-def refuse_special(place: str) -> None:
-    """Raise NotRegular if a path of this machine leads to a FIFO, a device or a socket."""
-    if not is_url(place):
-        to_read(place)
-
-
 def opened_here(path: str) -> io.FileIO:
-    """A regular file of this machine, from its beginning. Raise NotRegular for anything else, without waiting.
-
-    A FIFO may have taken the name since the path was looked up, and a plain open would wait for its writer.
-    """
+    """A regular file of this machine, from its beginning. Raise NotRegular for anything else, without waiting."""
+    # A FIFO may have taken the name since the path was looked up, and a plain open would wait for its writer.
     name = local_path(path)
     file = io.FileIO(name, opener=_without_waiting)
     kind = special_kind(os.fstat(file.fileno()).st_mode)
@@ -173,7 +166,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def unreadable_kind(place: str) -> str | None:
-    """What a path of this machine leads to, in words, if it exists and is neither a file nor a directory."""
+    """The kind of a path of this machine, in words, if it exists and is neither a file nor a directory; else None."""
     if is_url(place):
         return None
     path = local_path(place)
@@ -188,26 +181,23 @@ def special_kind(mode: int) -> str | None:
     return _SPECIAL.get(stat.S_IFMT(mode))
 
 
-def opened(path: str) -> Stream:
+# Functions with a parameter `filesystem` take a path of that Arrow filesystem: a subclass of a reader may return one
+# from `get_fs_instance`. Without it, the path is local or a URL.
+
+
+def opened(path: str, filesystem: Any = None) -> Stream:
     """Open a file at its beginning."""
-    if not is_url(path):
+    if filesystem is None and not is_url(path):
         local: Stream = opened_here(path)  # type: ignore[assignment]
         return local
-    filesystem, inner, _ = resolved(path)
-    return opened_in(filesystem, inner)
-
-
-def opened_in(filesystem: Any, path: str) -> Stream:
-    """Open a file of an Arrow filesystem at its beginning."""
+    if filesystem is None:
+        filesystem, path, _ = resolved(path)
     remote: Stream = io.BufferedReader(filesystem.open_input_file(path), REMOTE_READ)  # type: ignore[assignment]
     return remote
 
 
 def sampled(path: str, positions: Iterable[int], count: int, filesystem: Any = None) -> Iterator[bytes]:
-    """Yield up to `count` bytes of a file from each position.
-
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-    """
+    """Yield up to `count` bytes of a file from each position."""
     if filesystem is None and not is_url(path):
         with opened_here(path) as file:
             yield from (os.pread(file.fileno(), count, position) for position in positions)
@@ -218,37 +208,35 @@ def sampled(path: str, positions: Iterable[int], count: int, filesystem: Any = N
         yield from (bytes(file.read_at(count, position)) for position in positions)
 
 
-def looked_up(path: str) -> Found | None:
+def looked_up(path: str, filesystem: Any = None) -> Found | None:
     """The regular file at a path as it is now; None if there is none."""
-    if not is_url(path):
+    if filesystem is None and not is_url(path):
         status = status_of(local_path(path))
         return None if status is None else found_of(path, status)
-    filesystem, inner, _ = resolved(path)
-    if has_versions(path):
-        try:
-            stored = versioned_at(path)
-        except VersionsUnknown:
-            stored = None  # the listing logs why; the object is looked up without its version
-        if stored is not None and stored.length:
-            return Found(path, *stored[1:])
-    return looked_up_in(filesystem, inner, path)
+    inner = path
+    if filesystem is None:
+        filesystem, inner, _ = resolved(path)
+        if has_versions(path):
+            try:
+                stored = versioned_at(path)
+            except VersionsUnknown:
+                stored = None  # the listing logs why; the object is looked up without its version
+            # Only the filesystem knows whether an object without bytes is a file or marks a directory.
+            if stored is not None and stored.length:
+                return Found(path, *stored[1:])
+    info = filesystem.get_file_info(inner)
+    return Found(path, info.size or 0, millis_of(info)) if info.is_file else None
 
 
-def to_read(path: str) -> Found | None:
-    """The same; raise NotRegular if the path leads to a FIFO, a device or a socket of this machine."""
-    if is_url(path):
-        return looked_up(path)
+def to_read(path: str, filesystem: Any = None) -> Found | None:
+    """Look up a file; raise NotRegular if the path leads to a FIFO, a device or a socket of this machine."""
+    if filesystem is not None or is_url(path):
+        return looked_up(path, filesystem)
     status = status_of(local_path(path))
     kind = None if status is None else special_kind(status.st_mode)
     if kind is not None:
         raise NotRegular(plain(path), kind)
     return None if status is None else found_of(path, status)
-
-
-def looked_up_in(filesystem: Any, inner: str, path: str) -> Found | None:
-    """The file at the path `inner` of an Arrow filesystem, under the name `path`; None if there is none."""
-    info = filesystem.get_file_info(inner)
-    return Found(path, info.size or 0, millis_of(info)) if info.is_file else None
 
 
 def status_of(path: str) -> os.stat_result | None:

@@ -34,7 +34,7 @@ def block_size_of(path: str) -> int:
         return default
     try:
         reported = _reported(path)
-    except FileNotFoundError:
+    except FileNotFoundError:  # its reader reports that it is gone
         return default
     if not reported:
         _WITHOUT.add((parts.scheme, parts.netloc))

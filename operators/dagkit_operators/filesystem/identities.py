@@ -17,8 +17,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from io import FileIO
 from typing import NamedTuple
 
@@ -50,7 +49,7 @@ def settles_in_millis(found: Found, now_millis: int) -> int:
 
 
 def is_settled(nanos: int, now_nanos: int) -> bool:
-    """The same for a local file with this time of change."""
+    """Whether each later change of a local file with this time of change gives it another time."""
     tick_millis = TICK_MILLIS if nanos % _SECOND_NANOS else COARSE_TICK_MILLIS
     return abs(now_nanos - nanos) >= tick_millis * 1_000_000
 
@@ -76,21 +75,25 @@ def has_identity(path: str, identity: str) -> bool:
     """Whether the file at a path has this identity. An empty identity matches any file that exists."""
     if not identity or is_url(path):
         return exists(path)
-    with _opened(path) as file:
+    try:
+        file = opened_here(path)
+    except (FileNotFoundError, NotRegular):
+        return False
+    with file:
         return _is_of(file, path, identity)
 
 
 class Recognised(NamedTuple):
-    """What `Identities` knows of a file as it is now."""
+    """The result of identifying a file as it is now."""
 
     identity: str | None
     """Its identity; None if the file is empty or gone."""
     was_known: bool
     """Whether the file is known as it is now."""
     recorded: tuple[str, ...] = ()
-    """What to record of it, if it is to be known from now on."""
+    """The identities with times to record, if it is to be known from now on."""
     earlier: tuple[str, ...] = ()
-    """What was recorded of it before."""
+    """Those that were recorded of it before."""
     was_other: bool = False
     """Whether the file is known only as it was before: it has grown since, or was overwritten in its place."""
     status: os.stat_result | None = None
@@ -118,7 +121,7 @@ class Identities:
         """Identities that are in neither index yet. A scan that finds no changes does not need them there."""
         self._identified: set[str] = set()
         self.unchanged: dict[str, None] = {}
-        """What was recorded of the files that `is_unchanged` recognised."""
+        """The recorded identities of the files that `is_unchanged` recognised."""
         self._by_time = by_time
         self._by_length = by_length
         self._is_by_inode = by_inode
@@ -146,7 +149,7 @@ class Identities:
         return True
 
     def gone(self, recorded: Iterable[str]) -> set[str]:
-        """Those of these identities of which no file was found."""
+        """Those of these identities whose files were not found."""
         return set(recorded).difference(self.unchanged, self._identified)
 
     def add(self, recorded: str) -> None:
@@ -170,9 +173,10 @@ class Identities:
         now = file.path + state
         # An overwritten object may get its old content and version back, so replaced versions are not kept.
         known = tuple(self._indexed().pop(file.path, ()))
-        # a pattern that is not scanned any more may have recorded the URL alone, in an older ledger
-        telling = [recorded for recorded in known if recorded != file.path] or known
-        was_known = now in known or any(self._is_as_recorded(file, recorded) for recorded in telling)
+        # A URL alone, which a pattern that is no longer scanned recorded in an older ledger, matches whatever the file
+        # holds. So it counts only if there is nothing else.
+        states = [recorded for recorded in known if recorded != file.path] or known
+        was_known = now in known or any(self._is_as_recorded(file, recorded) for recorded in states)
         return Recognised(now, was_known, (now,), known, was_other=bool(known) and not was_known)
 
     def _is_as_recorded(self, file: Found, recorded: str) -> bool:
@@ -197,7 +201,7 @@ class Identities:
         return Recognised(recorded.partition(_TIMES)[0], True, (recorded,), (recorded,))
 
     def _recorded_of(self, status: os.stat_result) -> str | None:
-        """What was recorded of the only known file with this device and inode, if its times and length are the same."""
+        """The recorded identity of the only known file with this device and inode, if times and length are equal."""
         number = _number(status)
         recorded = self._by_number.get(number)
         if not recorded or not recorded.endswith(f"{_TIMES}{_times(status)}"):
@@ -205,9 +209,13 @@ class Identities:
         return recorded if recorded.startswith(f"{number}-{status.st_size}-") else None
 
     def _identify_opened(self, path: str) -> Recognised:
-        with _opened(path) as file:
-            identity = None if file is None else _identity(file, path)
-            if file is None or identity is None:
+        try:
+            file = opened_here(path)
+        except (FileNotFoundError, NotRegular):
+            return Recognised(None, False)
+        with file:  # an open file stays the same if another one takes its name
+            identity = _identity(file, path)
+            if identity is None:
                 return Recognised(None, False)
             status = os.fstat(file.fileno())
             candidates = self._indexed().get(_inode(identity), [])
@@ -216,10 +224,14 @@ class Identities:
                 recorded for recorded in self._by_name.get(_name(identity), ()) if _is_copy(identity, status, recorded)
             )
         overwritten = self._by_time and _has_other_time(status, same)
+        # A writer that appends may just have set the time, and the length follows. So the file counts as known for
+        # another tick.
         if overwritten and not is_settled(status.st_mtime_ns, time.time_ns()):
-            return Recognised(identity, True, same, same)  # its length may follow its time
+            return Recognised(identity, True, same, same)
         if overwritten:
             identity += f"-{status.st_mtime_ns:x}"
+        # Within the tick, another change would leave both times as they are. Then one of them is not recorded, so that
+        # the next scan opens the file again.
         is_final = is_settled(status.st_ctime_ns, time.time_ns())
         times = _times(status) if is_final else f"{status.st_mtime_ns:x}"
         grown = self._by_length and _has_grown(status, same)
@@ -269,18 +281,6 @@ def _name(recorded: str) -> str:
     return "".join(recorded.partition(_TIMES)[0].split("-")[3:4])
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[FileIO | None]:
-    """Open the regular file at a path; None if there is none. It stays the same file if its name is reused."""
-    try:
-        file = opened_here(path)
-    except (FileNotFoundError, NotRegular):
-        yield None
-        return
-    with file:
-        yield file
-
-
 def _identity(file: FileIO, path: str) -> str | None:
     status = os.fstat(file.fileno())
     if not status.st_size:
@@ -288,13 +288,12 @@ def _identity(file: FileIO, path: str) -> str | None:
     return f"{_number(status)}-{status.st_size}-{witness_of(file, status.st_size)}-{_digest(os.fsencode(path))}"
 
 
-def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
-    if file is None:
-        return False
+def _is_of(file: FileIO, path: str, identity: str) -> bool:
     number, length, witness, *rest = identity.split("-")
     name = rest[:1]  # then the time of an overwrite
     status = os.fstat(file.fileno())
-    # older ledgers hold neither devices nor names; a file with its old name matches even if the device number changed
+    # Older ledgers hold neither devices nor names. The number of a device may change at a restart of the machine, so a
+    # file with its old name needs no equal device.
     is_there = name in ([], [_digest(os.fsencode(path))]) or number == _number(status)
     return is_there and _inode(identity) == f"{status.st_ino:x}" and witness_of(file, int(length)) == witness
 

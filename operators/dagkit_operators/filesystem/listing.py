@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Listed(NamedTuple):
-    """What a folder held when it was listed."""
+    """The content of a folder when it was listed."""
 
     modified_nanos: int
     files: int
@@ -75,7 +75,7 @@ def _log_skipped(path: str, kind: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """What a walk does not read, and what it does then."""
+    """The folders and files that a walk does not read, and how it reports them."""
 
     written: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The folders into which an application writes, without links, each with examples of the names of its files.
@@ -140,10 +140,7 @@ def paths_below(paths: Sequence[str], folder: str) -> Iterator[tuple[str, str]]:
 
 @dataclass
 class _Walk:
-    """One walk through a local folder. It follows links, and enters no folder twice, so that cycles of links end.
-
-    Links to folders are followed last, so a folder that is also there itself has its own name.
-    """
+    """One walk through a local folder. It follows links, and enters no folder twice, so that cycles of links end."""
 
     root: str
     recursive: bool
@@ -155,7 +152,8 @@ class _Walk:
     skips: Skips
     _entered: set[tuple[int, int]] = field(default_factory=set)
     _linked: list[str] = field(default_factory=list)
-    """Links to folders that are still to be followed."""
+    """Links to folders that are still to be followed: last, so that a folder that is also there itself has its own
+    name."""
     _follows: bool = False
     """Whether only folders behind links are left."""
 
@@ -207,8 +205,8 @@ class _Walk:
         """The status of a folder; None if it is no folder, is gone, or was entered before."""
         try:
             status = Path(folder).stat()
-        except OSError as error:  # it may have been deleted meanwhile
-            if leads_nowhere(error):
+        except OSError as error:
+            if leads_nowhere(error):  # it was deleted since its folder was listed
                 return None
             raise
         if not stat.S_ISDIR(status.st_mode) or (status.st_dev, status.st_ino) in self._entered:
@@ -230,6 +228,8 @@ class _Walk:
         start = f"{folder.rstrip('/')}/"
         with _entries(folder) as everything:
             entries = everything
+            # In the folder of an application, its ledger, status and output would be read as input, and more of them by
+            # each launch.
             if os.path.isfile(start + LEDGER):  # noqa: PTH113 - once for each folder
                 entries = [entry for entry in entries if entry.name not in OWN]
             skips = self.skip_unfinished and _has_unfinished(entries)

@@ -81,7 +81,9 @@ def _found(listed: Any) -> StoredObject:
 
 
 def _store_of(url: str) -> tuple[Any, str]:
-    if is_fork_of_client():  # as a window that the reference backend runs again after its driver was killed
+    # A fork of a process with clients of obstore lacks their threads. A window that the reference backend runs again
+    # after its driver was killed is such a fork.
+    if is_fork_of_client():
         raise VersionsUnknown("this process is a fork of its driver")
     parts = urlsplit(url)
     return _store(parts.scheme, parts.netloc, parts.query), unquote(parts.path).strip("/")
@@ -114,7 +116,7 @@ def _s3_settings(options: dict[str, str], keys: str) -> dict[str, Any]:
         settings["endpoint"] = (
             f"{scheme}://{options['endpoint_override'].partition('://')[2] or options['endpoint_override']}"
         )
-        settings["virtual_hosted_style_request"] = False
+        settings["virtual_hosted_style_request"] = False  # as pyarrow, which names the bucket in the path there
     if options.get("scheme") == "http":
         settings["client_options"] = {"allow_http": True}
     if "region" in options:

@@ -9,7 +9,7 @@ from typing import Any
 from dagkit.errors import InputUnreadable
 from dagkit.ground.patterns import is_whole
 from dagkit.ground.urls import absolute, is_url, shown
-from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
+from dagkit_operators.filesystem.access import Found, to_read
 from dagkit_operators.filesystem.listing import NOTHING, Skips, files_below, paths_below, unfinished
 
 
@@ -41,8 +41,7 @@ def files_like(
     unfinished files are skipped. See `files_below` for `is_known`, which is not asked about a file of this name.
     """
     place = absolute(pattern)
-    refuse_special(place)
-    named = looked_up(place)
+    named = to_read(place)
     if named is not None:
         yield named
         return
@@ -76,7 +75,7 @@ def _folder_and_likeness(place: str) -> tuple[str, str]:
     A local folder whose name contains wildcards is that folder.
     """
     path, mark, options = place.partition("?") if is_url(place) else (place, "", "")
-    wildcard = re.compile(r"[*\[]" if mark or is_url(place) else r"[*?\[]")
+    wildcard = re.compile(r"[*\[]" if is_url(place) else r"[*?\[]")
     first = wildcard.search(path)
     while first is not None and not is_url(place):
         end = path.find("/", first.start())
@@ -95,9 +94,11 @@ _NOTHING = r"[^\x00-\x{10FFFF}]"
 
 
 def matching(likeness: str) -> Callable[[str], Any]:
+    """A test of paths below a folder by the pattern; it accepts all paths if the pattern is empty."""
     if not likeness:
         return lambda _: True
     from fsspec.utils import glob_translate  # noqa: PLC0415 - only patterns need it
 
+    # fsspec writes it for `re`. RE2 has neither `\Z` nor `(?!)`, which stands for an empty class of characters.
     translated = glob_translate(likeness).removesuffix(r"\Z").replace("(?!)", _NOTHING)
     return partial(is_whole, translated)

@@ -15,10 +15,8 @@ from dagkit_operators.filesystem.access import (
     Found,
     Seekable,
     looked_up,
-    looked_up_in,
     opened,
     opened_here,
-    opened_in,
     reading_from,
     to_read,
 )
@@ -31,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class FileChanged(BadFile):
-    """The file differs from what the splitter saw, and its blocks cannot be read."""
+    """The file is not as the splitter saw it, and its blocks cannot be read."""
 
     code = "file-changed"
 
@@ -45,16 +43,10 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
     """Open the file of a block. Raise FileChanged if it is gone, FileReplaced if another one has its name.
 
     Log a warning if it may have been changed.
-
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-
-    Another file has other first bytes, or others before the end that the splitter saw. If a file has these and its old
-    length, and a new time of change, it may have been rewritten between them or merely touched. The splitter finds it
-    again, and its new content is read as a whole then, so reading does not stop here.
     """
     facts = block.facts or {}
     with reading_from(block.path):
-        now = to_read(block.path) if filesystem is None else looked_up_in(filesystem, block.path, block.path)
+        now = to_read(block.path, filesystem)
     if now is None:
         raise FileChanged(
             f"{shown(block.path)} is gone, and {_of(block)} is still to be read",
@@ -70,10 +62,12 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
             "bring the old one back with its old time (cp -p), or give up its rest with `dagkit work give-up`; the new "
             "one is read as a whole when it is found",
         )
+    # With its old length and ends and a new time, the file may have been rewritten between its ends, or merely touched.
+    # The splitter finds it again and reads its new content as a whole, so reading does not stop here.
     if now.length == seen[0] and is_later:
         _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
     with reading_from(block.path):
-        opening = opened(block.path) if filesystem is None else opened_in(filesystem, block.path)
+        opening = opened(block.path, filesystem)
     with opening as stream:
         yield _Snapshot(stream, block)
 
@@ -101,23 +95,18 @@ def whole_content(block: Block) -> bytearray | None:
         os.close(file)
 
 
-def is_changed(block: Block, filesystem: Any = None) -> bool:
-    """Whether the file of a block exists, and differs from what the splitter saw: by length, time or version.
+def refuse_changed(block: Block, filesystem: Any = None) -> None:
+    """Raise FileChanged if the file of a block that was set aside has another length, time or version now.
 
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
+    It is found again as a whole then. A file that is gone is left to its reader.
     """
     facts = block.facts or {}
     with reading_from(block.path):
-        now = looked_up(block.path) if filesystem is None else looked_up_in(filesystem, block.path, block.path)
+        now = looked_up(block.path, filesystem)
     if now is None:
-        return False
+        return
     was = _file_length(block), facts.get("modified_millis"), facts.get("version", now.version)
-    return (now.length, now.modified_millis, now.version) != was
-
-
-def refuse_changed(block: Block, filesystem: Any = None) -> None:
-    """Raise FileChanged if the file of a block that was set aside has changed, so that it is found again as a whole."""
-    if is_changed(block, filesystem):
+    if (now.length, now.modified_millis, now.version) != was:
         raise FileChanged(
             f"{shown(block.path)} has changed since it was found, and is read as a whole when it is found again",
             "give up what is set aside of it with `dagkit work give-up`",
@@ -125,23 +114,19 @@ def refuse_changed(block: Block, filesystem: Any = None) -> None:
 
 
 def grown(block: Block, filesystem: Any = None) -> Found | None:
-    """The file of a block if it has grown since it was split, else None; None for objects with versions.
-
-    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
-    """
+    """The file of a block if it has grown since it was split, else None; None for objects with versions."""
     before = _file_length(block)
     if before is None or "version" in (block.facts or {}):
         return None
     with reading_from(block.path):
-        now = looked_up(block.path) if filesystem is None else looked_up_in(filesystem, block.path, block.path)
+        now = looked_up(block.path, filesystem)
     return None if now is None or now.version or now.length <= before else now
 
 
 class _Snapshot:
-    """A stream that ends where the file ended when it was split.
+    """A stream that ends where the file ended when it was split, so that a window that runs again reads the same bytes.
 
-    So a window that runs again reads the same bytes, however much was appended since. If the file has become shorter,
-    reading raises FileChanged instead of ending early.
+    If the file has become shorter, reading raises FileChanged instead of ending early.
     """
 
     def __init__(self, stream: Seekable, block: Block) -> None:

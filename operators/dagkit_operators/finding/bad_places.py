@@ -1,4 +1,4 @@
-"""What a scan may not read: folders and files that an operator can leave out, and looks at again."""
+"""Folders and files that a scan may not read: an operator can leave them out, and each scan tries them again."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeavesBadPlaces(Operator):
-    """An operator that scans for files, and can leave out what it may not read."""
+    """An operator that scans for files, and can leave out folders and files that it may not read."""
 
     on_bad_file: Literal["stop", "quarantine"] = "stop"
     """What to do with a folder or a file that a scan may not read: stop the run, or leave it out. Each scan looks at it
@@ -28,7 +28,7 @@ class LeavesBadPlaces(Operator):
 
     _context: Context | None = PrivateAttr(default=None)
     _left_out: set[str] = PrivateAttr(default_factory=set)
-    """What the current scan may not read."""
+    """The folders and files that the current scan may not read."""
 
     @property
     def leave_out(self) -> Callable[[str, OSError], Any] | None:
@@ -37,7 +37,7 @@ class LeavesBadPlaces(Operator):
 
     @property
     def skips(self) -> Skips:
-        """What a scan does not read: what it may not, and output of the application behind a link."""
+        """What a scan does not read: places that it may not read, and output of the application behind a link."""
         return Skips({} if self._context is None else self._context.written, self.leave_out)
 
     def _leave_out(self, path: str, error: Exception) -> None:

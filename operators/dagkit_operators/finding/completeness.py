@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
 
 from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
-from dagkit.ground.urls import as_text, below, is_url, local_path, parent, plain, shown
+from dagkit.ground.urls import as_text, below, is_url, local_path, parent, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
 from dagkit_operators.filesystem.identities import settles_in_millis
 from dagkit_operators.finding.contents import is_gone
@@ -18,6 +18,7 @@ from dagkit_operators.finding.control_files import (
     Trailer,
     TrailerMissing,
     contradiction,
+    name_of,
     stated_checksum,
     stated_totals,
 )
@@ -35,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class CompletenessRules(BaseModel):
-    """What must be true of a file before it is read. By default it must have been unchanged for two seconds."""
+    """When a file is complete and can be read. By default it must have been unchanged for two seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -77,24 +78,24 @@ class CompletenessRules(BaseModel):
     @property
     def waits_by_default(self) -> bool:
         """Whether no setting says when a file is complete."""
-        return self.minimum_age_millis is None and not (self.stable_scans or self.beside or self.trailer)
+        return self.minimum_age_millis is None and not (self.stable_scans or self.marker_file or self.reads_content)
 
     @property
     def waits(self) -> bool:
         """Whether any file may be pending."""
-        return self.waits_by_default or bool(
-            self.stable_scans or self.minimum_age_millis or self.beside or self.trailer
-        )
+        return self.minimum_age_millis != 0 or bool(self.stable_scans or self.marker_file or self.reads_content)
 
     def is_too_young(self, found: Found, now_millis: int) -> bool:
         """Whether a file was changed just now, so that it may still be written."""
         age_millis = now_millis - found.modified_millis  # negative if the clocks differ
         if self.waits_by_default:
+            # An object with a version appears when it is complete. A time far in the future says nothing about the age
+            # of a file, so such a file does not wait.
             return abs(age_millis) < UNCHANGED_MILLIS and not found.version and not found.is_directory
         return age_millis < (self.minimum_age_millis or age_millis)
 
     def setting_beside(self, path: str) -> str:
-        """The setting that says that the file at a path is beside another one, and is not read; "" if none does."""
+        """The setting by which the file at a path describes another one, and is not read; "" if there is none."""
         for setting in ("marker_file", "checksum_file", "control_file"):
             template = getattr(self, setting)
             if template and _is_named_by(template, path):
@@ -105,12 +106,6 @@ class CompletenessRules(BaseModel):
     def reads_content(self) -> bool:
         """Whether the content of a file is read to know whether it is complete."""
         return bool(self.checksum_file or self.control_file or self.trailer)
-
-    @property
-    def beside(self) -> list[str]:
-        """The names of the files that say something about another one, and are not read."""
-        templates = [self.marker_file, self.checksum_file, self.control_file]
-        return [template for template in templates if template is not None]
 
 
 class Refused(NamedTuple):
@@ -124,7 +119,7 @@ class Refused(NamedTuple):
 
     @property
     def quarantined(self) -> QuarantinedFile:
-        """What is sent of it."""
+        """The file as the output `quarantined` sends it."""
         found = self.found
         return QuarantinedFile(found.path, found.length, found.modified_millis, reason=self.reason)
 
@@ -142,7 +137,7 @@ class IncompleteFiles:
         refused: dict[str, str] | None = None,
         unchanged: dict[str, int] | None = None,
     ) -> None:
-        """Take the states of the files that were refused before, by their paths, and what `unchanged` was then."""
+        """Take the states of the files that were refused before, by their paths, and `unchanged` of the last scan."""
         self._rules = rules
         self._waits, self._waits_by_default = rules.waits, rules.waits_by_default
         self.refused = dict(refused or {})
@@ -151,7 +146,7 @@ class IncompleteFiles:
         self._refused_there: set[str] = set()
         """The paths of the refused files that the current scan found."""
         self._before: dict[str, int] = {}
-        """What `unchanged` was after the last scan."""
+        """`unchanged` after the last scan."""
         self.unchanged = dict(unchanged or {})
         """How many scans after its first have found each new file of the current scan unchanged, if `stable_scans`."""
         self._complete: set[bytes] = set()
@@ -160,7 +155,7 @@ class IncompleteFiles:
         self._young: dict[str, int] = {}
         """The times of change, in milliseconds, of those that are only too young."""
         self._young_before: dict[str, int] = {}
-        """The same for the last scan."""
+        """`_young` after the last scan."""
 
     @property
     def pending(self) -> int:
@@ -240,10 +235,10 @@ class IncompleteFiles:
             if found.is_directory or not self._waits:
                 yield found
             elif self._waits_by_default:
-                is_old = not first < found.modified_millis < last  # most files are, so no further call is made for them
+                is_old = not first < found.modified_millis < last  # as most files, for which no further call is made
                 if (is_old and not self._pending) or not self._is_left(found, now_millis):
                     yield found
-            elif not any(_is_named_by(template, found.path) for template in self._rules.beside):
+            elif not self._rules.setting_beside(found.path):
                 self._young.pop(found.path, None)
                 self._pending.pop(found.path, None)
                 if found.path in self.refused:
@@ -299,6 +294,7 @@ class IncompleteFiles:
 
     def _why_pending(self, found: Found, now_millis: int) -> str | None:
         rules = self._rules
+        # First, since it counts this scan also if the file is pending for another reason.
         is_unstable = self._is_unstable(found)
         if rules.is_too_young(found, now_millis):
             self._young[found.path] = found.modified_millis
@@ -306,11 +302,11 @@ class IncompleteFiles:
         if is_unstable:
             return f"must be unchanged in {rules.stable_scans} more scans than its first (stable_scans)"
         if rules.marker_file is not None and found_beside(found.path, rules.marker_file) is None:
-            return f"has no {rules.marker_file.replace(NAME, _name_of(found.path))} beside it (marker_file)"
+            return f"has no {rules.marker_file.replace(NAME, name_of(found.path))} beside it (marker_file)"
         return None
 
     def _is_unstable(self, found: Found) -> bool:
-        """Whether more scans must find a file unchanged. This one is counted."""
+        """Whether more scans must find a file unchanged. This scan is counted."""
         if not self._rules.stable_scans:
             return False
         known = digest(found).hex()
@@ -332,6 +328,8 @@ class IncompleteFiles:
         controls = list(self._controls_of(found))
         if found.path in self._pending:
             return False
+        # A correction of the same length within the tick of the last change would keep the state. Then no state is
+        # recorded, and the next scan examines the file again.
         files = [found, *[control for control, _ in controls]]
         is_final = not any(settles_in_millis(file, now_millis) for file in files)
         state = " ".join(digest(file).hex() for file in files) if is_final else ""
@@ -340,7 +338,7 @@ class IncompleteFiles:
         for control, setting in controls:
             stated = stated_checksum(control, found) if setting == "checksum_file" else stated_totals(control)
             if stated is None:
-                self._pending[found.path] = f"is not described by the {_name_of(control.path)} beside it ({setting})"
+                self._pending[found.path] = f"is not described by the {name_of(control.path)} beside it ({setting})"
                 return False
             reason = contradiction(found, control, stated)
             if reason is not None:
@@ -352,7 +350,7 @@ class IncompleteFiles:
         return True
 
     def _agrees_with_trailer(self, found: Found, state: str) -> bool:
-        """The same for its trailer."""
+        """Whether a file agrees with its trailer. If it does not, it is pending or refused."""
         trailer = self._rules.trailer
         try:
             reason = None if trailer is None else trailer.contradiction(found)
@@ -370,12 +368,13 @@ class IncompleteFiles:
             if template is not None:
                 control = found_beside(found.path, template)
                 if control is None:
-                    name = template.replace(NAME, _name_of(found.path))
+                    name = template.replace(NAME, name_of(found.path))
                     self._pending[found.path] = f"has no {name} beside it ({setting})"
                 else:
                     yield control, setting
 
     def _refuse(self, refused: Refused) -> None:
+        # The file may have been written to while it was read. It is refused only if it is still as it was found.
         path = refused.found.path
         with reading_from(path):
             now = looked_up(path)
@@ -389,21 +388,17 @@ class IncompleteFiles:
 
 def found_beside(path: str, template: str) -> Found | None:
     """The file beside another one that a template names; None if there is none."""
-    other = template.replace(NAME, _name_of(path))
+    other = template.replace(NAME, name_of(path))
     folder = "" if is_url(path) else local_path(path).rpartition("/")[0]
     place = below(parent(path), other) if is_url(path) else as_text(f"{folder}/{other}")
     with reading_from(place):
         return looked_up(place)
 
 
-def _name_of(path: str) -> str:
-    return plain(path).rpartition("/")[2]
-
-
 def _is_named_by(template: str, path: str) -> bool:
     """Whether a file has the name that a template gives to a file beside some other one."""
     before, mark, after = template.partition(NAME)
-    name = _name_of(path)
+    name = name_of(path)
     if not mark:
         return name == template
     return name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)

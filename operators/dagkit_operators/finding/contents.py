@@ -1,4 +1,4 @@
-"""The content of files: its hashes, for receipts, and which content was read before."""
+"""The content of files while they are found: hashes for receipts, and digests by which known content is skipped."""
 
 import base64
 import hashlib
@@ -18,10 +18,10 @@ _READ = 1 << 20
 
 
 class Examined:
-    """What the current scan has read of new files."""
+    """Digests of the new files that the current scan has read."""
 
     def __init__(self, read: Callable[[Found], str | None]) -> None:
-        """`read` returns what is kept of a file; None if the file has no content."""
+        """`read` returns the digest of a file; None if the file has no content."""
         self._read = read
         self._known: dict[bytes, str] = {}
 
@@ -33,7 +33,7 @@ class Examined:
         """Yield the new files, after reading them, without those that are gone."""
         for found in new:
             try:
-                read = self._read(found)
+                read = None if found.is_directory else self._read(found)
             except InputUnreadable as error:
                 if not is_gone(error):
                     raise
@@ -43,13 +43,17 @@ class Examined:
                 yield found
 
     def of(self, status: Found) -> str | None:
-        """What was read of a file; None if the current scan did not read it as it is now."""
+        """The digest of a file; None if the current scan did not read the file as it is now."""
         return self._known.get(digest(status))
 
 
-def hash_of(found: Found) -> str | None:
-    """The SHA-256 hash of a file, for its receipt; None for a directory."""
-    return None if found.is_directory else _hash_of(found, found.length)
+def hash_of(found: Found, algorithm: str = "sha256") -> str:
+    """The hash of a file up to the length with which it was found, as hexadecimal digits."""
+    content, rest = hashlib.new(algorithm, usedforsecurity=False), found.length
+    for chunk in bytes_of_file(found):
+        content.update(chunk[:rest])
+        rest -= min(rest, len(chunk))
+    return content.hexdigest()
 
 
 class StillChanging(Exception):
@@ -84,7 +88,7 @@ def receipt_of(found: Found, sha256: str, folder: str, home: str) -> dict[str, A
 def settled_hash(found: Found, length: int, now_millis: int) -> str:
     """The SHA-256 hash of the first bytes of a file. Raise StillChanging unless it is as it was found, and settled."""
     try:
-        hashed = _hash_of(found, length)
+        hashed = hash_of(found._replace(length=length))
         with reading_from(found.path):
             is_same = looked_up(found.path) == found
     except InputUnreadable as error:
@@ -96,18 +100,10 @@ def settled_hash(found: Found, length: int, now_millis: int) -> str:
     return hashed
 
 
-def _hash_of(found: Found, length: int) -> str:
-    content, left = hashlib.sha256(), length
-    for chunk in bytes_of_file(found):
-        content.update(chunk[:left])
-        left -= min(left, len(chunk))
-    return content.hexdigest()
-
-
 def content_digest(found: Found) -> str | None:
     """A digest of the decompressed content; None for an empty file and a directory.
 
-    A file that cannot be decompressed is like no other, and is read.
+    A file that cannot be decompressed has a digest like no other, so that its reader reports it.
     """
     if found.is_directory or not found.length:
         return None
@@ -126,7 +122,7 @@ def is_gone(error: InputUnreadable) -> bool:
 
 
 def bytes_of_file(found: Found) -> Iterator[bytes]:
-    """The bytes of a file as they are."""
+    """The bytes of a file, also of a compressed one."""
     with reading_from(found.path), opened(found.path) as stream:
         yield from _chunks(stream)
 

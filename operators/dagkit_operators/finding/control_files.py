@@ -1,4 +1,4 @@
-"""What states that a file is complete: files beside it with its checksum or its totals, and its own last line."""
+"""Statements about files: checksums and totals in files beside them, and totals in their own last lines."""
 
 import csv
 import hashlib
@@ -14,7 +14,7 @@ from dagkit.ground.patterns import HELP, groups_of, named_groups, refusal
 from dagkit.ground.urls import plain
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.filesystem.access import Found
-from dagkit_operators.finding.contents import bytes_of_file, content_of_file
+from dagkit_operators.finding.contents import bytes_of_file, content_of_file, hash_of
 
 ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
 """The algorithms of checksum files, as their names end."""
@@ -26,7 +26,7 @@ _TOTAL = re.compile(r"^\s*(rows|bytes)\s*[=:]\s*(\d+)\s*$", re.IGNORECASE | re.M
 
 
 class Stated(NamedTuple):
-    """What a checksum or control file states about a file. What is None or missing is not stated."""
+    """The checksum or the totals of a file as another file states them; None or empty if it states none."""
 
     checksum: str | None = None
     totals: tuple[tuple[str, int], ...] = ()
@@ -38,7 +38,7 @@ def stated_checksum(control: Found, found: Found) -> Stated | None:
     for line in _text(control).splitlines():
         checksum, _, name = line.strip().partition(" ")
         name = name.lstrip(" *").rpartition("/")[2]
-        if name in ("", _name(found)) and re.fullmatch(rf"[0-9a-fA-F]{{{length}}}", checksum):
+        if name in ("", name_of(found.path)) and re.fullmatch(rf"[0-9a-fA-F]{{{length}}}", checksum):
             return Stated(checksum.lower())
     return None
 
@@ -51,27 +51,28 @@ def stated_totals(control: Found) -> Stated | None:
 
 
 def contradiction(found: Found, control: Found, stated: Stated) -> str | None:
-    """Why a file contradicts what is stated about it; None if it agrees. The bytes and rows are read if need be."""
+    """Why a file contradicts a statement about it; None if it agrees. It reads the file for a checksum or for rows."""
     if stated.checksum is not None:
-        checksum = _checksum(found, _algorithm(control))
+        checksum = hash_of(found, _algorithm(control))
         if checksum != stated.checksum:
-            return f"{_algorithm(control)} is {checksum}, and {_name(control)} states {stated.checksum}"
+            return f"{_algorithm(control)} is {checksum}, and {name_of(control.path)} states {stated.checksum}"
     for name, number in stated.totals:
         try:
             actual = found.length if name == "bytes" else _rows(found)
         except CompressionBroken as error:
             return f"its rows cannot be counted: {error.problem}"
         if actual != number:
-            return f"it has {actual} {name}, and {_name(control)} states {number}"
+            return f"it has {actual} {name}, and {name_of(control.path)} states {number}"
     return None
 
 
 def _algorithm(control: Found) -> str:
-    return _name(control).rpartition(".")[2].lower()
+    return name_of(control.path).rpartition(".")[2].lower()
 
 
-def _name(found: Found) -> str:
-    return plain(found.path).rpartition("/")[2]
+def name_of(path: str) -> str:
+    """The name of a file without its folder."""
+    return plain(path).rpartition("/")[2]
 
 
 def _text(control: Found) -> str:
@@ -81,13 +82,6 @@ def _text(control: Found) -> str:
         if len(content) > _LONGEST:
             break
     return content.decode("utf-8-sig", "replace")
-
-
-def _checksum(found: Found, algorithm: str) -> str:
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    for chunk in bytes_of_file(found):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _rows(found: Found) -> int:
@@ -103,6 +97,7 @@ TOTALS = frozenset({"rows", "sum"})
 """The totals that a trailer can state."""
 _LONGEST_LINE = 1 << 20
 """The most bytes of a line that are kept."""
+# The sum must be exact. Rounded, a file could agree with a wrong total.
 _DIGITS = 60
 _EXACT = Context(prec=_DIGITS, traps=[Inexact])
 

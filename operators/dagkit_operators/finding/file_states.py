@@ -1,4 +1,4 @@
-"""What a scanning splitter does with each file that exists: what it would do now, and what it has found."""
+"""States of files for `dagkit files`, as a scanning splitter would judge them now; and found files as bytes."""
 
 import struct
 from bisect import bisect_left
@@ -39,7 +39,8 @@ def states_of(
 ) -> Iterator[FileState]:
     """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice.
 
-    What may not be read has a state, too: with `stops`, a scan stops at it. With `opens`, a scan reads new files.
+    A file or folder that may not be read has a state, too: with `stops`, a scan stops at it. With `opens`, a scan reads
+    new files.
     """
     paths: SeenPaths | None = None
     for place in map(absolute, scanner.files):
@@ -69,7 +70,7 @@ def states_of(
 
 
 def ignored_kind(unreadable: tuple[str, str]) -> FileState:
-    """The state of what is no regular file, given its path and its kind."""
+    """The state of a FIFO, a device, a socket or a dangling link, given its path and its kind."""
     path, kind = unreadable
     return FileState(as_text(path), "ignored", f"it is {kind}, and only regular files are read")
 
@@ -121,9 +122,11 @@ _MARK = b"\0"
 """Precedes the length and the version of an object; paths do not contain it."""
 
 
+# A scan may find a million new files, and keeps them until they are split. As bytes they take a third of the
+# memory, and sorted bytes are in order of time, then of path.
 def packed(found: Found) -> bytes:
-    """A file as bytes. Its length is left out unless it has a version."""
-    path = _TIME.pack(found[2] + _EPOCH) + found[0].encode()  # by index: it is done for each file
+    """A file as bytes. Its length is left out unless it has a version: the file is looked up again when it is split."""
+    path = _TIME.pack(found[2] + _EPOCH) + found[0].encode()  # by index, which is faster: it is done for each file
     return path if not found[3] else b"%b\0%d\0%b" % (path, found[1], found[3].encode())
 
 

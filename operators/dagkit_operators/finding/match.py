@@ -97,7 +97,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     """How many scans of each pattern have found each pending file unchanged, if `stable_scans`."""
 
     _logged: str = PrivateAttr(default="")
-    """What was logged last of pending files."""
+    """The last message about pending files."""
     _home: str = PrivateAttr(default="")
     _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
 
@@ -171,11 +171,13 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         file = looked_up(path)
         if file is None:
             return f"there is no file {shown(path)}"
-        known = self._identities()
-        earlier = set(known.identify(file).earlier)
-        if not earlier:
+        forgotten = set(self._identities().identify(file).earlier)
+        if not forgotten:
             return f"{shown(path)} is not known as it is now"
-        self.known = {pattern: [one for one in ids if one not in earlier] for pattern, ids in self.known.items()}
+        self.known = {
+            pattern: [identity for identity in identities if identity not in forgotten]
+            for pattern, identities in self.known.items()
+        }
         return ""
 
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
@@ -185,7 +187,8 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
         if self._was_taken_out(element):
-            tracker.defer_remainder(NEXT_LAUNCH)  # the list does not send it again if it is put back
+            # Deferred and not claimed: a list that gets the pattern back does not send it again.
+            tracker.defer_remainder(NEXT_LAUNCH)
             return
         place = absolute(element, self._home)
         self._left_out.clear()
@@ -193,7 +196,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             found, refused, incomplete = self._new(element, place, first=look == 0)
         launched = None if self._context is None else self._context.launched
         holds_launch = incomplete.holds_launch(launched)
-        # a later scan without new files is not claimed but deferred, so that a run until idle can end
+        # A later scan without new files is not claimed but deferred, so that a run until idle can end.
         if (found or refused or (look == 0 and not holds_launch)) and tracker.try_claim(look):
             for file in refused:
                 file.log()
@@ -220,7 +223,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         return max(timedelta(), incomplete.brought_forward(now + timedelta(milliseconds=self.interval_millis)) - now)
 
     def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], IncompleteFiles]:
-        """The files that were not known before, those that are to be quarantined, and which others are pending."""
+        """The files that were not known before, those to quarantine, and those that are incomplete."""
         known = self._identities()
         there = sorted(
             files_like(place, self.skips, known.is_unchanged),
@@ -231,6 +234,8 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             raise missing(place, _THEN)
         if is_empty and not self.known.get(pattern):
             _log_unmatched(place)
+        # Another change of a file that was just changed may keep its time, and would not be noticed: see
+        # `settles_in_millis`. Files that are left to a later scan anyway need no wait.
         now_millis = self._now_millis()
         rules = self._rules
         old = (file for file in there if not rules.is_too_young(file, now_millis))
@@ -251,9 +256,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     def _recognised(
         self, pattern: str, there: Iterable[Found], known: Identities, incomplete: IncompleteFiles
     ) -> Iterator[FileInfo]:
-        """The files that were not known before and are complete. They are known from now on.
+        """Yield the files that were not known before and are complete. They are known from now on.
 
-        `there` leaves out those that the scan recognised as unchanged.
+        `there` has no files that the scan recognised as unchanged.
         """
         recorded = known.unchanged
         for listed in there:
@@ -264,7 +269,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             if recognised.identity is None:
                 continue
             if not recognised.was_known:
-                if info is None:
+                if info is None:  # its earlier identity stays, so that a later scan knows that it has grown
                     recorded |= dict.fromkeys(recognised.earlier)
                     continue
                 if recognised.was_other and not self._is_followed:
@@ -278,17 +283,21 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         if recorded.keys() == set(before):  # nothing changed
             return
         gone = known.gone(before)
-        forgets = len(gone) > len(recorded) + KEPT_OF_GONE and not self._left_out  # what may not be read is not gone
-        kept = recorded if forgets else recorded.keys() | gone
-        # what stays keeps its place, so that a checkpoint holds only what changed
-        self.known[pattern] = list(dict.fromkeys([*(one for one in before if one in kept), *recorded]))
+        # A folder that may not be read is not gone.
+        forgets = len(gone) > len(recorded) + KEPT_OF_GONE and not self._left_out
+        remembered = recorded if forgets else recorded.keys() | gone
+        # Identities that stay keep their places, so that a checkpoint holds only those of new files.
+        self.known[pattern] = list(
+            dict.fromkeys([*(identity for identity in before if identity in remembered), *recorded])
+        )
 
     def _described(self, recognised: Recognised, listed: Found, incomplete: IncompleteFiles) -> FileInfo | None:
         """The description of a file that was not known before; None if it was, or is left to a later scan."""
         identity = recognised.identity
         if identity is None or recognised.was_known:
             return None
-        # it may have grown since it was listed, and what its identity covers is not sent again
+        # The file may have grown since it was listed. Bytes that its identity covers are not sent again, so the file is
+        # sent with the length that it had when its identity was taken.
         opened = None if recognised.status is None else found_of(listed.path, recognised.status)
         file = opened or listed
         if not list(incomplete.complete([file], self._now_millis())):
@@ -344,6 +353,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         )
 
     def _now_millis(self) -> int:
+        """The time by the clock of the driver; on a worker, that at which it began the window."""
         context = self._context
         began = None if context is None else context.began
         if context is not None and context.now is not None:

@@ -16,7 +16,7 @@ from dagkit_operators.finding.seen_files import BYTES, Digests, SeenFiles
 
 
 class Inode(NamedTuple):
-    """What stays the same of a local file while it is renamed."""
+    """The identity of a local file, which a rename does not change."""
 
     digest: str
     """A digest of its device, inode, length, time of change, and first and last bytes; empty if it has none.
@@ -47,6 +47,7 @@ def inode_of(found: Found) -> Inode | None:
                 return UNKNOWN
             if (status.st_size, status.st_mtime_ns // 1_000_000) != (found.length, found.modified_millis):
                 return None
+            # Not `witness`: digests of ledgers have these bytes, which overlap in a file shorter than two edges.
             ends = os.pread(file.fileno(), EDGE, 0) + os.pread(file.fileno(), EDGE, max(0, found.length - EDGE))
             witness = witness_of(file, found.length)
     except OSError as error:  # a file that cannot be opened is reported by its reader
@@ -68,7 +69,7 @@ class Remembered(NamedTuple):
 
 
 class ReadBefore:
-    """The files that were read before, and what was added to them since it was asked last."""
+    """The files that were read before, and the digests that were added since `take_added` was called last."""
 
     def __init__(self, scanner: DirectoryScanner, remembered: Remembered, *, by_path: bool) -> None:
         """`by_path` is whether the digests in `remembered.known` begin with those of the paths."""
@@ -85,12 +86,12 @@ class ReadBefore:
         return Remembered(self.seen.text, self._inodes.text, self._contents.text)
 
     def take_added(self) -> Remembered | None:
-        """The digests of what was added, all at once: appending to a state copies its text. None: nothing was added."""
+        """The digests that were added since the last call, concatenated; None if there are none."""
         added, self._added = self._added, []
         return Remembered(*map("".join, zip(*added, strict=True))) if added else None
 
     def add(self, found: Found, inode: Inode, content: str | None) -> str:
-        """Remember a file by what was found out about it. Return why it need not be read; empty if it must be."""
+        """Remember a file by its inode and the digest of its content. Return why not to read it; empty if it is new."""
         known = self.seen.add(found)
         if self._was_renamed(inode):
             self._added.append(Remembered(known))
@@ -101,7 +102,7 @@ class ReadBefore:
         return "" if content is None or by_content else "has the content of a file that was split before"
 
     def why_known(self, found: Found) -> str:
-        """Why a file that is new by its path, length and time need not be read; empty if it must be."""
+        """Why a file that is new by its path, length and time is not read; empty if it is."""
         if self._skips_renamed and self._was_renamed(inode_of(found)):
             return "it was read under another name (renamed)"
         try:

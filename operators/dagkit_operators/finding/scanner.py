@@ -3,14 +3,14 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
 
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ground.urls import absolute, is_url, plain, shown
-from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
+from dagkit_operators.filesystem.access import Found, exists, reading_from, to_read
 from dagkit_operators.filesystem.listing import NOTHING, FolderMemory, Skips, files_below, paths_below, unfinished
 from dagkit_operators.filesystem.path_patterns import missing
 from dagkit_operators.finding.bad_places import OR_LEAVE
@@ -101,24 +101,23 @@ class DirectoryScanner(CompletenessRules):
                 _log_empty(root, self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp)
 
     def relative_path(self, path: str) -> str:
-        """The name of the scanned directory and the path below it; empty if the path was named itself."""
+        """The name of the scanned directory, and the path of a file below it; empty if the file was named itself."""
         for root in (plain(absolute(file)).rstrip("/") for file in self.files):
             if path.startswith(f"{root}/"):
                 return root.rpartition("/")[2] + path[len(root) :]
         return ""
 
     def _scan(self, root: str, *, once_there: bool, memory: FolderMemory | None, skips: Skips) -> Iterator[Found]:
-        refuse_special(root)
-        named, path = looked_up(root), plain(root)
+        named, path = to_read(root), plain(root)
         if named is not None:
             if self._matches(path):
                 yield named
         elif exists(root):
-            patterns = self.file_pattern_regular_exp or self.ignore_file_pattern_regular_exp
+            patterns, start = self.file_pattern_regular_exp or self.ignore_file_pattern_regular_exp, path.rstrip("/")
             yield from files_below(
                 root,
                 recursive=self.recursive,
-                wanted=partial(self._matches_below, path.rstrip("/")) if patterns else None,
+                wanted=(lambda below: self._matches(f"{start}/{below}")) if patterns else None,
                 skip_unfinished=self.skip_unfinished,
                 directories=self.directories,
                 memory=memory,
@@ -134,11 +133,11 @@ class DirectoryScanner(CompletenessRules):
         for root in map(absolute, self.files):
             shown_root = root.partition("?")[0].rstrip("/") if is_url(root) else root
             for path, below in paths_below(paths, root):
-                if self._would_find(shown_root, below):
+                if not self.rule_against(shown_root, below):
                     yield path
 
     def rule_against(self, root: str, below: str) -> str:
-        """The setting because of which a scan ignores a file, given its path below a scanned place; "" if it does not.
+        """Why a scan ignores a file, with the setting, given its path below a scanned place; "" if it does not.
 
         The path is empty if the file was named itself.
         """
@@ -153,18 +152,7 @@ class DirectoryScanner(CompletenessRules):
         if unwanted is not None and is_whole(unwanted, path):
             return f"it matches {unwanted!r} (ignore_file_pattern_regular_exp)"
         setting = self.setting_beside(path)
-        return f"it says something about another file ({setting})" if setting else ""
-
-    def _would_find(self, shown_root: str, below: str) -> bool:
-        if not below:
-            return self._matches(shown_root)
-        return (self.recursive or "/" not in below) and self._wanted(shown_root, below)
-
-    def _wanted(self, root: str, below: str) -> bool:
-        return self._matches_below(root, below) and not (self.skip_unfinished and unfinished(below))
-
-    def _matches_below(self, root: str, below: str) -> bool:
-        return self._matches(f"{root}/{below}")
+        return f"it describes another file ({setting})" if setting else ""
 
     def _matches(self, path: str) -> bool:
         wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp

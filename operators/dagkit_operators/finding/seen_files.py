@@ -1,8 +1,8 @@
 """The files that a splitter has seen, each as a digest of twelve bytes.
 
 The first half of a digest is that of the path, the second one that of everything that identifies the file. So a file
-that changed is distinguished from a new one without a further byte for each file. Digests of older ledgers have no such
-halves.
+that changed is distinguished from a new one without a further byte for each file. Digests in older ledgers are of
+everything at once.
 """
 
 import base64
@@ -24,6 +24,9 @@ CHARACTERS = 16
 """The characters of a digest in Base64."""
 ASKED_EVERY = 1000
 """The files in a portion of a scan to which all files are new."""
+# A digest of each file would make a later scan take twice as long as the first one. So the files of a scan are divided
+# into portions, and a portion that is as in the last scan costs one hash. Portions of a fixed number of files would not
+# do: a new file would change all portions after it.
 _BORDER = 255
 """The bits of the hash of a path that are 0 for the last file of a portion. So a portion has 256 files on average, and
 a file that comes or goes changes the portion that it belongs to, and no other."""
@@ -70,7 +73,7 @@ class SeenFiles:
         self._portions: dict[int, int] = {}
         """How many digests each portion of the last scan had, by its hash, if all of its files had been seen."""
         self._portions_now: dict[int, int] = {}
-        """The same for the current scan."""
+        """`_portions` of the current scan, for the next one."""
 
     def __len__(self) -> int:
         return len(self._scans)
@@ -100,6 +103,7 @@ class SeenFiles:
             yield from _slices(there)
             return
         for portion in _portions(there):
+            # Two portions with one hash would hide new files with a probability of 2^-64.
             known = hash(tuple(portion)) if once else 0
             before = self.there
             self.there += self._portions.get(known, 0)
@@ -114,6 +118,8 @@ class SeenFiles:
 
     def has(self, found: Found) -> bool:
         """Whether a file of this path, length, time and version was seen; the current scan has found it then."""
+        # Whether a store reports versions may change from scan to scan: with the credentials, or the client. No file is
+        # read again for that.
         known = self._digest(found)
         if not found.version and known not in self._scans:
             known = self._digest(found, MARK)  # its versions were known before
@@ -135,7 +141,7 @@ class SeenFiles:
         return path_digest(found.path) + whole[OF_PATH:] if self._by_path else whole
 
     def paths(self) -> "SeenPaths":
-        """The paths of the files as they are known now; none if the digests do not begin with them."""
+        """The paths of the files that are known now; empty if the digests do not begin with those of paths."""
         return SeenPaths(self._scans if self._by_path else ())
 
     def add(self, found: Found) -> str:
@@ -164,7 +170,7 @@ class SeenFiles:
 
 
 class SeenPaths:
-    """Paths of which any version was seen, in eight bytes each."""
+    """The paths of all files that were seen in any version, in eight bytes each."""
 
     def __init__(self, digests: Iterable[bytes]) -> None:
         import numpy as np  # noqa: PLC0415 - only a scan that finds changes needs it
@@ -205,6 +211,7 @@ def digest(found: Found, version: str | None = None) -> bytes:
     """A digest of what identifies a file: its path, length, time of change, and this or its own version."""
     version = found.version if version is None else version
     facts = f"{found.length} {found.modified_millis} {found.path}{' ' if version else ''}{version}"
-    if found.is_directory:  # it is described once, whatever its time: that changes with each file in it
+    # A directory is described once: its time changes with each file in it.
+    if found.is_directory:
         facts = f"{found.path}/"
     return hashlib.blake2b(facts.encode(), digest_size=BYTES).digest()

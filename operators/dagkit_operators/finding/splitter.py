@@ -25,10 +25,12 @@ from dagkit_operators.finding.contents import AsksForReceipts, Examined, content
 from dagkit_operators.finding.file_states import packed, settle_in_millis, states_of, unpacked
 from dagkit_operators.finding.read_before import UNKNOWN, Inode, ReadBefore, Remembered, inode_of
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.splitting import AbstractFileSplitter
-from dagkit_operators.looks import FileEvents, Looks
+from dagkit_operators.finding.splitting import AbstractFileSplitter, Cut
+from dagkit_operators.looks import FileEvents, LooksForInput
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
+# A directory that is not mounted during one scan must not be read twice, so that files that are gone are forgotten only
+# once they are many.
 KEPT_OF_GONE = 1000
 """Deleted files are remembered until they outnumber the existing files by this many; so are quarantined ones."""
 
@@ -49,7 +51,7 @@ class _Scanned(NamedTuple):
     """The result of a scan."""
 
     new: list[bytes]
-    """The files that were not seen before, in order: see `found_files`."""
+    """The files that were not seen before, in order, as `packed` makes bytes of them."""
     gone: int
     """How many files that were seen before have changed or are gone."""
     forgot: bool
@@ -57,7 +59,7 @@ class _Scanned(NamedTuple):
     changed: list[str]
     """Those of the new files whose path was seen before, if the digests show it."""
     refused: list[Refused]
-    """The files that contradict what is stated beside them."""
+    """The files that contradict a file beside them or their own last line."""
 
 
 def _manager(value: Any) -> Any:
@@ -66,7 +68,7 @@ def _manager(value: Any) -> Any:
     return WINDOW_DATA_MANAGERS.get(simple, value)
 
 
-class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
+class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """Finds new and changed files, and describes the blocks in which readers read them.
 
     Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
@@ -116,7 +118,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """The last requests to forget a file that were performed."""
 
     _found: deque[bytes] = PrivateAttr(default_factory=deque)
-    """Files of the last scan that are not split yet: see `found_files`."""
+    """Files of the last scan that are not split yet, as `packed` makes bytes of them."""
     _listed: Found | None = PrivateAttr(default=None)
     """The file that is begun next, as the last scan found it."""
     _before: ReadBefore = PrivateAttr()
@@ -135,10 +137,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     _holds_launch: bool = PrivateAttr(default=False)
     """Whether a launch that ends by itself waits for such files."""
     _logged: str = PrivateAttr(default="")
-    """What was logged last of pending files."""
+    """The last message about pending files."""
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
-    _looks: Looks[_Scanned] | None = PrivateAttr(default=None)
-    """The scans."""
     _events: FileEvents | None = PrivateAttr(default=None)
     _event: Future[bool] | None = PrivateAttr(default=None)
     """Waits for a change until the next scan is due, and returns whether there was one."""
@@ -195,7 +195,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             self.known, self.inodes, self.contents = self._before.remembered
         self.paths_return = True  # the same path is another source in the ledger
         self.forgotten = [*self.forgotten, request][-KEPT_REQUESTS:]
-        self._memory = FolderMemory()
+        self._memory = FolderMemory()  # the time of its folder has not changed
         if self._looks is not None:
             self._looks.next = None
         return ""
@@ -224,26 +224,22 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self._memory = FolderMemory()
         self._found.clear()
         self._event = self._events = None
-        self._looks = Looks(context)
-
-    def teardown(self) -> None:
-        if self._looks is not None:
-            self._looks.abandon()
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
-        assert self._context and self._looks, "an operator is set up before it runs"  # noqa: PT018
-        looks = self._looks
+        looks, context = self.looks, self._context
+        assert context is not None, "an operator is set up before it runs"
         if self._event is not None and self._event.done():
             has_changed, self._event = self._event.result(), None
             looks.next = None if has_changed else looks.next
         if self._has_split_all() and looks.are_due(again=self._holds_launch):
             looks.begin(partial(self._look_through, looks.abandoned))
-        scanned = looks.take(self.scanner.scan_interval_millis)
+        scanned: _Scanned | None = looks.take(self.scanner.scan_interval_millis)
         if scanned is not None:
             self._take(scanned)
         self._began_millis = self._now_millis()
         self.process_files()
+        # Appended once for all files of this call: appending to a state copies its whole text.
         added = self._before.take_added()
         if added is not None and self.window_data_manager == "ledger":
             self.known += added.known
@@ -251,16 +247,18 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             self.contents += added.contents
         if not self._has_split_all():
             return
+        # Copies, for the next scan changes `_incomplete` on another thread.
         self._waits_for = self._incomplete.sentence
-        self._holds_launch = self._incomplete.holds_launch(self._context.launched)
+        self._holds_launch = self._incomplete.holds_launch(context.launched)
         looks.next = None if looks.next is None else self._incomplete.brought_forward(looks.next)
-        # an input operator with work in the background keeps a launch from ending for lack of input
+        # An input operator with work in the background keeps a launch from ending for lack of input, so events are only
+        # awaited in launches that run until they are stopped: see `_look_through`.
         if self._events is not None and self._event is None and not looks.are_due(again=self._holds_launch):
-            self._event = self._context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
+            self._event = context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
 
     def _has_split_all(self) -> bool:
         """Whether all files of the last scan are split, and no other scan has begun."""
-        return not (self._looks and self._looks.are_on) and self.cut is None and not self._found
+        return not self.looks.are_on and self.cut is None and not self._found
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -291,10 +289,6 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         """Whether files were changed just before the launch began, so that it waits for them for a moment."""
         return self._holds_launch
 
-    def looks_again_in_millis(self) -> int | None:
-        """The time left until the next scan is due."""
-        return 0 if self._looks is None else self._looks.due_in_millis()
-
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""
         self._found.extend(scanned.new)
@@ -320,9 +314,10 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         return scanned
 
     def _scanned(self, is_abandoned: Callable[[], bool]) -> _Scanned:
-        """Scan, and forget deleted files once there are too many."""
+        """Scan, and forget deleted files once they are too many."""
+        # A file may become complete, or readable, while the time of its folder stays.
         if self._incomplete.waiting or self._left_out:
-            self._memory = FolderMemory()  # a file may become complete, or readable, while its folder is unchanged
+            self._memory = FolderMemory()
         self._incomplete.begin_scan()
         self._contents_now.begin_scan()
         self._hashes.begin_scan()
@@ -332,17 +327,19 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self._logged = self._incomplete.log(self._logged)
         gone = self._before.seen.gone - self._memory.files
         changed = self._changed_among(new) if gone else []
-        if gone > there + KEPT_OF_GONE and not self._left_out:  # what may not be read is not gone
-            self._memory = FolderMemory()  # all folders must be listed to know which files are gone
+        forgets = gone > there + KEPT_OF_GONE and not self._left_out  # a folder that may not be read is not gone
+        if forgets:
+            # Which files are gone is only known after every folder was listed and every file was looked up. Scans
+            # leave out both where nothing has changed, so this one is repeated.
+            self._memory = FolderMemory()
             self._before.seen.look_at_each()
             new, there = self._new_files(is_abandoned)
             gone = self._before.seen.gone
             self._before.seen.forget_gone()
-            return _Scanned(new, gone, forgot=True, changed=changed, refused=self._incomplete.take_refused())
-        return _Scanned(new, gone, forgot=False, changed=changed, refused=self._incomplete.take_refused())
+        return _Scanned(new, gone, forgot=forgets, changed=changed, refused=self._incomplete.take_refused())
 
     def _changed_among(self, new: list[bytes]) -> list[str]:
-        """The paths of the new files of which an earlier version was seen."""
+        """The paths of those new files that were seen with another length or time."""
         seen = self._before.seen.paths() if new else ()
         return [path for path in (unpacked(content).path for content in new) if path in seen]
 
@@ -384,6 +381,8 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             yield from examined
 
     def _accepts(self, status: Found) -> bool:
+        # A file may change between the scan and this moment. Then all that the scan found out about it is void, and the
+        # next scan examines it again.
         if self._before.seen.has(status) or (status.is_directory and not self.scanner.directories):
             return False
         if not self._incomplete.is_complete(status, self._now_for(status)) or not self._is_settled(status):
@@ -408,15 +407,17 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
             _log.warning("%s %s, and is skipped", shown(status.path), reason)
         return not reason
 
-    def _receipt_for(self, status: Found) -> dict[str, Any] | None:
-        if self.receipts is None or status.is_directory:
-            return None
-        hashed = self._hashes.of(status)
-        assert hashed is not None, "a file is accepted only with its hash"
-        return receipt_of(status, hashed, self.receipts, self._launched_in)
-
-    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - it was accepted just now
-        return self._inode.witness
+    def _begin_accepted(self, status: Found) -> Cut | None:
+        receipt = None
+        if self.receipts is not None and not status.is_directory:
+            hashed = self._hashes.of(status)
+            assert hashed is not None, "a file is accepted only with its hash"
+            receipt = receipt_of(status, hashed, self.receipts, self._launched_in)
+        # A relative path is computed for each scanned place, so only if an operator gets it.
+        sends_metadata = self.files_metadata_output.is_connected
+        relative_path = self.scanner.relative_path(plain(status.path)) if sends_metadata else ""
+        version = self._version if self.paths_return else ""
+        return self._begin_file(status, version, relative_path, receipt=receipt, witness=self._inode.witness)
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""
@@ -437,9 +438,3 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def _now_millis(self) -> int:
         return int(self._now().timestamp() * 1000)
-
-    def _version(self) -> str:
-        return super()._version() if self.paths_return else ""
-
-    def _relative_path(self, status: Found) -> str:
-        return self.scanner.relative_path(plain(status.path))

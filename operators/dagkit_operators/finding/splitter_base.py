@@ -103,11 +103,14 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
         element: FileInfo,  # noqa: ARG002 - the same for every element
         restriction: OffsetRange,
     ) -> RestrictionTracker[OffsetRange, int]:
-        """Split off only all unclaimed work: `cuts` says how a file continues; the stop is the length of the whole."""
+        """Return a tracker that splits off all unclaimed work or nothing."""
+        # `cuts` has the rest of a file as a whole, and the stop of a range is the length of its file plus 1.
         return SequentialRestrictionTracker(OffsetRestrictionTracker(restriction))
 
     def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Block]:
         start, stop = tracker.current_restriction().start, tracker.current_restriction().stop
+        # Also deferred: a file that arrives again while its earlier reading is not all described. Both would share one
+        # entry of `cuts`.
         if self._sent >= self._most or (start == 0 and element.source in self.cuts):
             tracker.defer_remainder()
             return
@@ -129,11 +132,15 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
                 self.missing.emit(element)
                 tracker.try_claim(stop)
                 return
+            # Bytes that were appended since it arrived belong to another reading of the file.
             status = status._replace(length=min(status.length, stop - 1))
-            version, again = f"{self.next_block_id:x}", info.is_found_again
-            witness = witness_in(info.identity, status.length)
             cut = self._begin_file(
-                status, version, "", element.identity, receipt, is_found_again=again, witness=witness
+                status,
+                f"{self.next_block_id:x}",
+                identity=element.identity,
+                receipt=receipt,
+                is_found_again=info.is_found_again,
+                witness=witness_in(info.identity, status.length),
             )
             self._sent += cut is None
         while cut is not None and self._sent < self._most and (cut.is_empty or tracker.try_claim(cut.place + 1)):
@@ -162,7 +169,7 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
         return status
 
     def _receipt(self, element: FileInfo, status: Found, most: int) -> dict[str, Any] | None:
-        """What is known for the receipt of a file, of which so many bytes are read; None if no receipt is wanted.
+        """The facts for the receipt of a file, of which `most` bytes are read; None if no receipt is wanted.
 
         This operator wants one, or the operator that found the file. Raise StillChanging if the file is being changed.
         """

@@ -25,7 +25,7 @@ BLOCKS_THRESHOLD = 1000
 MOST_SMALL_BLOCKS = 10_000
 """The most blocks of small files for each window by default."""
 SMALL_BYTES = 64 << 20
-"""With fewer bytes, the blocks of a window are small: reading them takes less time than the window itself."""
+"""With fewer bytes, the blocks of a window are small: reading them takes less time than to begin and commit it."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Cut:
 
     @property
     def place(self) -> int:
-        """The position in the file of the next block: that of its first byte, or in proportion to the content."""
+        """The position in the file of the next block; for a block of content, in proportion to the content."""
         return self.next_start * self.length // self.end
 
     def count(self, size: int) -> int:
@@ -149,7 +149,7 @@ class SplitsFiles(Operator):
         return self._status_at(absolute(path, self._launched_in))
 
     def _status_at(self, place: str) -> Found | None:
-        """The same for an absolute path."""
+        """Return `get_file_status` of an absolute path."""
         return looked_up(place) or directory_at(place)
 
     def get_default_block_size(self, path: str) -> int:
@@ -184,21 +184,21 @@ class SplitsFiles(Operator):
         self,
         status: Found,
         version: str,
-        relative_path: str,
+        relative_path: str = "",
         identity: str = "",
         receipt: dict[str, Any] | None = None,
         *,
         is_found_again: bool = False,
         witness: str = "",
     ) -> Cut | None:
-        """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks.
+        """Send the metadata of a file, and return its first `Cut`; None if it has no blocks.
 
-        `identity` is that of the item by which the file arrived, if it has one. `receipt` is what is known for its
+        `identity` is that of the item by which the file arrived, if it has one. `receipt` has the facts for its
         receipt, if one is wanted. `is_found_again` is whether another operator finds the file again if it has grown.
         `witness` is a digest of its first and last bytes, if they are known.
         """
         offset = 0 if status.is_directory else self.get_data_offset(status)
-        is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
+        is_compressible = not status.is_directory and not offset  # compressed data begins at the first byte
         codec, is_readable = None, True
         if is_compressible:
             try:
@@ -206,7 +206,8 @@ class SplitsFiles(Operator):
             except InputUnreadable as error:
                 if not is_bad_file(error):
                     raise
-                is_readable = False  # so it is one block, whose reader raises this, or finds out how it is compressed
+                # One block, so that its reader decides: `on_bad_file` of the reader may set the file aside.
+                is_readable = False
         content_length = content_length_of(status, codec, self._indexes)
         cut = Cut(
             status.path,
@@ -270,13 +271,15 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
         """Describe as many blocks and files as a window may have."""
         blocks = files = size = 0
         sends_metadata, send = self.files_metadata_output.is_connected, self.blocks_metadata_output.emit
+        # Small blocks: as many as were sent before, so that windows double while a folder of small files is read.
         many = min(max(self._most, self.next_block_id), MOST_SMALL_BLOCKS)
         while blocks < (most := many if self.blocks_threshold is None and size < SMALL_BYTES else self._most):
             if self.cut is None:
                 info = self.get_file_info() if files < most else None
                 if info is None:
                     return
-                # an empty file counts only if its metadata is sent: otherwise this call would produce nothing for it
+                # An empty file counts only if its metadata is sent: a call that meets only empty files would send
+                # nothing, as if no files were left.
                 files += self._begin(info) and sends_metadata
             if self.cut is not None:
                 described, self.cut = self._split_next(self.cut, most - blocks)
@@ -292,26 +295,17 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
             _log.warning("%s is gone, and was not split; it is skipped", shown(info.path))
         if status is None or not self._accepts(status):
             return False
-        receipt = self._receipt_for(status)
-        relative_path = self._relative_path(status) if self.files_metadata_output.is_connected else ""
-        witness = self._witness_of(status)
-        self.cut = self._begin_file(status, self._version(), relative_path, receipt=receipt, witness=witness)
+        self.cut = self._begin_accepted(status)
         return True
 
     def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter
         return True
 
-    def _receipt_for(self, status: Found) -> dict[str, Any] | None:  # noqa: ARG002 - for the scanning splitter
-        """What is known for the receipt of a file; None if none is wanted."""
-        return None
+    def _begin_accepted(self, status: Found) -> Cut | None:
+        """Send the metadata of a file, and return its first `Cut`; None if it has no blocks."""
+        return self._begin_file(status, self._version)
 
-    def _witness_of(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
-        """A digest of the first and last bytes of a file; empty if they are unknown."""
-        return ""
-
+    @property
     def _version(self) -> str:
-        """Distinguishes this reading of a file from others of the same path: the ID of its first block does."""
+        """Distinguishes this reading of a path from others in the ledger: by the ID of its first block."""
         return f"{self.next_block_id:x}"
-
-    def _relative_path(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
-        return ""

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Generic
 from pydantic import PositiveInt
 
 from dagkit import Block, Listed
-from dagkit.ground.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile
+from dagkit_operators.filesystem.access import Seekable, StreamFile
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.formats.selection import names_in, selected
 from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, RecordsReader, TabularContext, V, dropped
@@ -29,7 +28,7 @@ MARKER = 16
 """Bytes of the marker between data blocks."""
 
 
-class AvroBroken(BadFile):
+class AvroBroken(Broken):
     """The bytes at a position of a file are not valid Avro."""
 
     code = "avro-broken"
@@ -39,16 +38,8 @@ class AvroBroken(BadFile):
     )
 
     def __init__(self, path: str, place: int, reason: str) -> None:
-        self.path = path
-        self.place = place
-        self.reason = reason
         what = f"the data block at byte {place} cannot be read" if place else "this is no Avro container file"
-        super().__init__(f"{shown(path)}: {what}: {reason}")
-
-    @property
-    def broken(self) -> Broken:
-        """What a context yields to continue after these bytes."""
-        return Broken(Rejected(self.path, self.place, "", self.reason), self)
+        super().__init__(path, place, what, reason)
 
 
 class AvroReaderContext(TabularContext):
@@ -84,7 +75,7 @@ class AvroReaderContext(TabularContext):
         try:
             reading, marker, names = self._opened(source, block.path)
         except AvroBroken as fault:
-            yield fault.broken
+            yield fault
             tracker.try_claim(block.end)
             return
         first = source.tell()
@@ -96,8 +87,8 @@ class AvroReaderContext(TabularContext):
             try:
                 records = _decoded(reading, block.path, place)
             except AvroBroken as fault:
-                yield fault.broken
-                reading = self._opened(source, block.path)[0]  # the other one has ended with what it raised
+                yield fault
+                reading = self._opened(source, block.path)[0]  # a reader ends with its first error
                 place = _found(source, marker, place + MARKER, block.end)
                 continue
             if self.selects:
@@ -143,25 +134,26 @@ class AvroReaderContext(TabularContext):
             raise ColumnsMismatched(path, "its values are no records, so they have no columns")
         names = [field["name"] for field in schema["fields"]]
         needed = self.needed(names, path)
-        kept = {**schema, "fields": [field for field in schema["fields"] if field["name"] in needed]}
-        kept.pop("__fastavro_parsed__", None)
+        projection = {**schema, "fields": [field for field in schema["fields"] if field["name"] in needed]}
+        projection.pop("__fastavro_parsed__", None)  # with this mark, fastavro would not parse the schema again
         place = source.tell()
         source.seek(0)
         try:
-            return iter(fastavro.block_reader(source, fastavro.parse_schema(kept))), names
-        except UnknownType:  # a column that is left out defines a type that another one names
+            return iter(fastavro.block_reader(source, fastavro.parse_schema(projection))), names
+        except UnknownType:
+            # A column that is left out defines a type that another one names. Then all columns are decoded.
             return iter(reading), names
         finally:
             source.seek(place)
 
     def _selected(self, rows: list[Any], block: Block, place: int) -> Iterator[Made]:
         """The records of rows that `where` keeps, with their type; each one that its type refuses as rejected."""
-        kept = rows if self.where is None else self._kept(rows)
-        yield from dropped(len(rows) - len(kept))
+        passing = rows if self.where is None else self._passing(rows)
+        yield from dropped(len(rows) - len(passing))
         names = self.wanted
-        made = [{name: row.get(name) for name in names} if names else row for row in kept]
+        values = [{name: row.get(name) for name in names} if names else row for row in passing]
         records = []
-        for row, (record, reason) in zip(made, checked_maker_of(self.record_type).checked(made), strict=True):
+        for row, (record, reason) in zip(values, checked_maker_of(self.record_type).checked(values), strict=True):
             if reason is None:
                 records.append(record)
             else:
@@ -169,7 +161,7 @@ class AvroReaderContext(TabularContext):
         if records:
             yield self.records(block, Listed(records, lambda: None, place))
 
-    def _kept(self, rows: list[Any]) -> list[Any]:
+    def _passing(self, rows: list[Any]) -> list[Any]:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow as pa  # noqa: PLC0415
 
@@ -189,14 +181,15 @@ def _headed(source: "io.BufferedReader[StreamFile]", path: str) -> tuple[Iterato
 
     source.seek(0)
     begun = source.read(len(_MAGIC))
-    if begun != _MAGIC[: len(begun)]:  # fastavro checks no more than the marker that the schema names
+    # fastavro does not compare these bytes, and would decode a later version of the format as this one.
+    if begun != _MAGIC[: len(begun)]:
         raise AvroBroken(path, 0, f"it begins with {begun!r} instead of {_MAGIC!r}")
     source.seek(0)
     try:
         reading = fastavro.block_reader(source)
     except (FileChanged, CompressionBroken):
         raise
-    except Exception as fault:
+    except Exception as fault:  # fastavro raises errors of many types for damaged bytes
         raise AvroBroken(path, 0, _message(fault)) from fault
     first = source.tell()
     source.seek(first - MARKER)
@@ -210,17 +203,17 @@ def _found(source: "io.BufferedReader[StreamFile]", marker: bytes, start: int, s
     """
     place = start - MARKER
     source.seek(place)
-    kept = b""
+    rest = b""
     while place < stop:
         more = source.read1()
         if not more:
             return None
-        content = kept + more
+        content = rest + more
         found = content.find(marker)
         if found >= 0:
             return source.seek(place + found + MARKER)
-        kept = content[1 - MARKER :]  # these bytes may be the beginning of a marker
-        place += len(content) - len(kept)
+        rest = content[1 - MARKER :]  # these bytes may be the beginning of a marker
+        place += len(content) - len(rest)
     return None
 
 
@@ -246,9 +239,9 @@ def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
         raise AvroBroken(path, place, "it ends too soon") from None
     except Exception as fault:
         raise AvroBroken(path, place, _message(fault)) from fault
-    left = len(data.bytes_.read())
-    if left:
-        raise AvroBroken(path, place, f"{left} bytes are left behind its {len(records)} records")
+    rest = len(data.bytes_.read())
+    if rest:
+        raise AvroBroken(path, place, f"{rest} bytes are left behind its {len(records)} records")
     return records
 
 

@@ -57,10 +57,8 @@ class CsvContext(LineFormat):
     within a value that look like rows are read as rows.
     """
 
-    _names: tuple[tuple[str, str], list[str]] | None = None
-    """The columns of the file that was read last, with its path and version."""
-    _row_end: tuple[Hashable, str] | None = None
-    """The last character of the rows of the file that was read last, with its path and version."""
+    _begun: tuple[Hashable, str, list[str]] | None = None
+    """The file that was read last, by its path and version, the last character of its rows, and its columns."""
     _known: tuple[Hashable, RowStarts] | None = None
     """The file that was read last, and where its rows start, if nothing distinguishes its versions."""
 
@@ -106,15 +104,20 @@ class CsvContext(LineFormat):
     def lines(self, row_end: str, skipped: int = 0) -> Any:
         return super().lines(row_end, skipped or int(self.header))
 
+    def row_end(self, stream: Seekable, block: Block) -> str:
+        return self._beginning(stream, block)[0]
+
+    def _beginning(self, stream: Seekable, block: Block) -> tuple[str, list[str]]:
+        """The last character of the rows of a file, and its columns. Raise ColumnsMismatched for an invalid header."""
+        key = block.path, block.version
+        if self._begun is None or self._begun[0] != key:
+            row_end = self._row_end_in(stream, block)
+            self._begun = key, row_end, self._header(stream, block, row_end) if self.header else self._declared_names
+        return self._begun[1:]
+
     # RFC 4180 ends rows with CRLF. Python's csv, pandas and Arrow take each LF, CRLF and CR for an end, so a CR within
     # a value that is not quoted cuts its row in two. Here the beginning of a file decides what ends its rows, and a row
     # with another end in it is rejected whole.
-    def row_end(self, stream: Seekable, block: Block) -> str:
-        key = block.path, block.version
-        if self._row_end is None or self._row_end[0] != key:
-            self._row_end = key, self._row_end_in(stream, block)
-        return self._row_end[1]
-
     def _row_end_in(self, stream: Seekable, block: Block) -> str:
         """A carriage return if the beginning of a file has no newline outside of quotes, else a newline."""
         encoding = in_order_of(encoding_of(self.encoding, "\n"), stream)
@@ -133,17 +136,8 @@ class CsvContext(LineFormat):
                 return "\n"
         return "\r" if "\r" in outside else "\n"
 
-    def names_of(self, stream: Seekable, block: Block) -> list[str]:
-        """The columns of a file, as its header names them. Raise ColumnsMismatched unless they are distinct."""
-        if not self.header:
-            return self._declared_names
-        key = block.path, block.version
-        if self._names is None or self._names[0] != key:
-            self._names = key, self._header(stream, block)
-        return self._names[1]
-
-    def _header(self, stream: Seekable, block: Block) -> list[str]:
-        row_end = self.row_end(stream, block)
+    def _header(self, stream: Seekable, block: Block, row_end: str) -> list[str]:
+        """The names of the columns in the header. Raise ColumnsMismatched unless they are distinct."""
         first_row = self._first_quoted_row if self._searches_quotes else self._first_line
         row = first_row(stream, block, row_end)
         names = self._values_of(row.removeprefix("\ufeff").rstrip("\r\n"), block.path)
@@ -159,9 +153,9 @@ class CsvContext(LineFormat):
         reading = super().lines(row_end).model_copy(update={"chunk_size": HEADER_CHUNK})
         return "".join(
             text
-            for one in reading.batches(stream, start, OffsetRestrictionTracker(OffsetRange(0, 1)))
-            if not isinstance(one, Rejected)
-            for text in one.column(VALUE).values()
+            for batch in reading.batches(stream, start, OffsetRestrictionTracker(OffsetRange(0, 1)))
+            if not isinstance(batch, Rejected)
+            for text in batch.column(VALUE).values()
         )
 
     def _first_quoted_row(self, stream: Seekable, block: Block, row_end: str) -> str:
@@ -198,7 +192,7 @@ class CsvContext(LineFormat):
         """All columns of the file, with their types; those that are not needed are null."""
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
-        names = self.names_of(stream, block)
+        names = self._beginning(stream, block)[1]
         needed = {*self.needed(names, block.path)}
         declared = self.declared()
         kinds = [(declared.get(name) or pa.string()) if name in needed else pa.null() for name in names]
@@ -210,8 +204,10 @@ class CsvContext(LineFormat):
 
         self._check_ends(part)
         content = part.data.tobytes()
+        # Arrow takes a mark at the beginning of its input for that of a file, and these rows may begin anywhere.
         if content.startswith(BOM_UTF8) and not _begins_file(part):
-            content = BOM_UTF8 + content  # Arrow takes the first one for the mark of a file
+            content = BOM_UTF8 + content
+        # All rows are one block of Arrow: it divides its input at newlines, also at those within quotes.
         reading = pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=schema.names)
         parsing = pa_csv.ParseOptions(delimiter=self.separator, quote_char=self.quote or False)
         included = [field for field in schema if not pa.types.is_null(field.type)]
@@ -244,9 +240,9 @@ class CsvContext(LineFormat):
         return batch
 
     def _check_ends(self, part: Part) -> None:
-        """Raise RowRefused for rows of which it is a guess where they or their values end.
+        """Raise RowRefused for rows whose ends, or those of their values, would be a guess.
 
-        These have a quote that neither begins nor ends a value, and is not doubled in one, or another line end.
+        They have a quote that neither begins nor ends a value, and is not doubled in one, or another line end.
         """
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 

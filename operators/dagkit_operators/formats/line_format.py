@@ -1,4 +1,4 @@
-"""What JSON lines and CSV share: lines are read and claimed as text, and parsed by Arrow, many at a time."""
+"""The base of JSON lines and CSV: lines are read and claimed as text, and parsed by Arrow, many at a time."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from dagkit_operators.contexts.lines import LONGEST_LINE
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.parts import Part
-from dagkit_operators.formats.tabular import Made, Places, TabularContext, as_text
+from dagkit_operators.formats.tabular import Made, Places, TabularContext, text_of_row
 from dagkit_operators.payloads import VALUE, Rejected
 from dagkit_operators.values.record_types import Ignored, reason_of
 
@@ -37,7 +37,7 @@ class LineFormat(TabularContext):
 
     @property
     def blank(self) -> bytes:
-        """Bytes of which a line may consist that is no row."""
+        """The bytes of blank lines, which are no rows."""
         return b" \t\r\n"
 
     @field_validator("encoding")
@@ -61,11 +61,11 @@ class LineFormat(TabularContext):
 
     def parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
         """The rows that the tracker grants, as text."""
-        for one in self.lines(self.row_end(stream, block)).batches(stream, block, tracker):
-            if isinstance(one, Rejected):
-                yield one
-            elif len(one):
-                yield Part.of_column(one.column(VALUE))
+        for batch in self.lines(self.row_end(stream, block)).batches(stream, block, tracker):
+            if isinstance(batch, Rejected):
+                yield batch
+            elif len(batch):
+                yield Part.of_column(batch.column(VALUE))
 
     def row_end(self, stream: Seekable, block: Block) -> str:  # noqa: ARG002 - for overrides
         """The last character of the rows of a file."""
@@ -79,7 +79,7 @@ class LineFormat(TabularContext):
             chunk_size=self.chunk_size,
             skip_header_lines=skipped,
             encoding=self.encoding,
-            # Arrow finds what is not UTF-8, and with it which row has it
+            # Arrow finds bytes that are not UTF-8, and halving finds their row.
             undecodable="keep" if encoding_of(self.encoding, "\n").name == UTF_8 else "reject",
         )
 
@@ -101,7 +101,7 @@ class LineFormat(TabularContext):
             yield from self.parsed(block, part.sliced(0, middle), schema)
             yield from self.parsed(block, part.sliced(middle, len(part)), schema)
         elif part[0].strip(self.blank):
-            yield Rejected(block.path, part.starts()[0], as_text(part[0]), reason)
+            yield Rejected(block.path, part.starts()[0], text_of_row(part[0]), reason)
 
     @abstractmethod
     def schema_of(self, stream: Seekable, block: Block) -> "pa.Schema":

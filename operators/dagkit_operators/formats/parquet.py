@@ -9,13 +9,11 @@ from pydantic import PositiveInt
 
 from dagkit import Block
 from dagkit.errors import RunFailure
-from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.contexts.reader_context import Broken, Tracker
-from dagkit_operators.filesystem.access import BadFile, Seekable, StreamFile, filled
+from dagkit_operators.filesystem.access import Seekable, StreamFile, filled
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
 from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, RecordsReader, TabularContext, V, dropped
-from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import reason_of
 
 if TYPE_CHECKING:
@@ -23,30 +21,22 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pa_parquet
 
 MAGIC = b"PAR1"
-"""What a Parquet file begins and ends with."""
+"""The first and the last bytes of a Parquet file."""
 MAGIC_ENCRYPTED = b"PARE"
-"""The same of a file with an encrypted footer."""
+"""The last bytes of a file with an encrypted footer."""
 WHOLE = 8 << 20
 """Bytes that are read at a time of a stream whose length is unknown."""
 
 
-class ParquetBroken(BadFile):
+class ParquetBroken(Broken):
     """A file is no Parquet file, or a row group of it cannot be read."""
 
     code = "parquet-broken"
     usual_help = "bring back an undamaged copy of the file, or read it as what it is"
 
-    def __init__(self, path: str, place: int | None, reason: str) -> None:
-        self.path = path
-        self.place = place
-        self.reason = reason
-        what = "this is no Parquet file" if place is None else f"the row group at byte {place} cannot be read"
-        super().__init__(f"{shown(path)}: {what}: {reason}")
-
-    @property
-    def broken(self) -> Broken:
-        """What a context yields to continue after these bytes."""
-        return Broken(Rejected(self.path, self.place or 0, "", self.reason), self)
+    def __init__(self, path: str, place: int, reason: str) -> None:
+        what = f"the row group at byte {place} cannot be read" if place else "this is no Parquet file"
+        super().__init__(path, place, what, reason)
 
 
 class ParquetContext(TabularContext):
@@ -63,6 +53,7 @@ class ParquetContext(TabularContext):
 
     def is_cut_off(self, stream: Seekable, block: Block) -> bool:
         """Whether the file does not end as a Parquet file: without its end, no block of it can be read."""
+        # All positions are in the footer at the end. So a file that is still being written has no readable part.
         length = int((block.facts or {})["length"])
         end = bytearray(min(length, len(MAGIC)))
         stream.seek(length - len(end))
@@ -72,29 +63,29 @@ class ParquetContext(TabularContext):
         import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - not loaded when only compiling
 
         try:
-            with _broken(block.path, None):
+            with _broken(block.path):
                 source = _file(stream, block)
                 file = pa_parquet.ParquetFile(source, pre_buffer=True)
         except ParquetBroken as fault:
-            yield fault.broken
+            yield fault
             tracker.try_claim(block.end)
             return
         names = self._checked_names(file.schema_arrow, block.path)
-        kept = self._kept(source, file)
+        wanted = self._wanted_groups(source, file)
         begin = tracker.current_restriction().start
         for number in range(file.num_row_groups):
-            with _broken(block.path, None):
+            with _broken(block.path):
                 start = start_of(file.metadata.row_group(number))
             if begin <= start < block.end:
                 if not tracker.try_claim(start):
                     return
                 try:
-                    if number in kept:
+                    if number in wanted:
                         yield from self._rows(file, number, start, names, block)
                     else:
                         yield from dropped(file.metadata.row_group(number).num_rows)
                 except ParquetBroken as fault:
-                    yield fault.broken
+                    yield fault
         tracker.try_claim(block.end)
 
     def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:  # noqa: ARG002 - as its base
@@ -120,13 +111,14 @@ class ParquetContext(TabularContext):
         if ignored is not None:
             yield ignored
 
-    def _kept(self, source: Any, file: "pa_parquet.ParquetFile") -> set[int]:
+    def _wanted_groups(self, source: Any, file: "pa_parquet.ParquetFile") -> set[int]:
         """The row groups that may have rows for which `where` holds, by their statistics."""
         where = None if self.where is None else arrow_of(self.where, file.schema_arrow)
         if where is None or not is_shown_by_statistics(self.where, file.schema_arrow):
             return set(range(file.num_row_groups))
         import pyarrow.dataset as pa_dataset  # noqa: PLC0415 - not loaded when only compiling
 
+        # pyarrow compares a condition with statistics only for a dataset.
         fragment = pa_dataset.ParquetFileFormat().make_fragment(source)
         return {group.id for group in fragment.subset(where, schema=file.schema_arrow).row_groups}
 
@@ -154,7 +146,7 @@ class ParquetContext(TabularContext):
 
 
 def _fits(found: "pa.DataType", wanted: "pa.DataType") -> bool:
-    """Whether values of a type in a file may be read as another type: the cast raises an error if one loses digits."""
+    """Whether values of a type in a file may be read as another type. The cast raises an error if it loses digits."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     kinds = (
@@ -167,7 +159,9 @@ def _fits(found: "pa.DataType", wanted: "pa.DataType") -> bool:
         (pa.types.is_date, pa.types.is_date),
         (pa.types.is_nested, pa.types.is_nested),
     )
-    return found == wanted or pa.types.is_null(found) or any(one(found) and other(wanted) for one, other in kinds)
+    return (
+        found == wanted or pa.types.is_null(found) or any(is_from(found) and is_to(wanted) for is_from, is_to in kinds)
+    )
 
 
 def _is_text(kind: "pa.DataType") -> bool:
@@ -185,6 +179,7 @@ def _is_bytes(kind: "pa.DataType") -> bool:
 
 def start_of(group: "pa_parquet.RowGroupMetaData") -> int:
     """The first byte of a row group."""
+    # A row group without bytes is taken to begin behind the magic of the file, so that one block has it.
     return min((start for start, _ in _columns(group)), default=4)
 
 
@@ -202,7 +197,7 @@ def _columns(group: "pa_parquet.RowGroupMetaData") -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def _broken(path: str, place: int | None) -> Iterator[None]:
+def _broken(path: str, place: int = 0) -> Iterator[None]:
     """Raise ParquetBroken for each error of Arrow; errors of the stream pass."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
@@ -213,7 +208,8 @@ def _broken(path: str, place: int | None) -> Iterator[None]:
     except OSError as fault:
         if isinstance(fault, RunFailure) or fault.errno is not None:
             raise
-        raise ParquetBroken(path, place, reason_of(fault)) from fault  # Arrow raises it for damaged pages
+        # Arrow raises an OSError for damaged pages, which has no number of an error of the system.
+        raise ParquetBroken(path, place, reason_of(fault)) from fault
 
 
 def _file(stream: Seekable, block: Block) -> Any:

@@ -55,7 +55,7 @@ class Part(Sequence[bytes]):
     def __getitem__(self, index: slice, /) -> Sequence[bytes]: ...
     def __getitem__(self, index: Any, /) -> Any:
         if isinstance(index, slice):
-            return [self[one] for one in range(*index.indices(len(self)))]
+            return [self[row] for row in range(*index.indices(len(self)))]
         start, stop = int(self.offsets[index]), int(self.offsets[index + 1])
         return self.data[start:stop].tobytes()
 

@@ -1,7 +1,7 @@
 """Rows whose quoted values may contain newlines.
 
-Only a quote at the beginning of a value opens it, and only a quote that is not doubled closes it. So what a newline is
-depends on all quotes before it, and a file is scanned from its beginning, or from a row whose start is known.
+Only a quote at the beginning of a value opens it, and only a quote that is not doubled closes it. So whether a newline
+ends a row depends on all quotes before it: a file is scanned from its beginning, or from a row whose start is known.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # compiling alone does not load numpy
 SCANNED = 4 << 20
 """Bytes that are scanned for quotes at a time."""
 REMEMBERED = 64
-"""The number of files of which a process remembers where rows start."""
+"""The number of files whose row starts a process remembers."""
 
 
 class RowStarts:
@@ -116,6 +116,8 @@ class Marks:
         places, quotes = _places(units, self.row_end), self.quotes_in(units)
         if not len(quotes):
             return places + 1
+        # If all quotes are where they belong, a newline is outside of quotes after an even number of them: numpy finds
+        # that for all newlines at once.
         if self.are_strict(units, quotes, first):
             ends_row = np.searchsorted(quotes, places) % 2 == 0
         else:
@@ -192,19 +194,19 @@ class Quoted:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         self.stream.seek(start)
-        kept, base, ended = b"", start, False
+        rest, base, ended = b"", start, False
         while not ended:
-            content, ended = self._more(kept, base, size)
+            content, ended = self._more(rest, base, size)
             ends = self._ends(content, base)
             if ended and len(content) > (ends[-1] if len(ends) else 0):
                 ends = np.append(ends, len(content))
             if not len(ends):
-                kept = content
+                rest = content
                 continue
             last = int(ends[-1])
             self.known.add(base + last)
             yield base, content, ends
-            kept, base = content[last:], base + last
+            rest, base = content[last:], base + last
 
     def _ends(self, content: bytes, base: int) -> "Places":
         """The ends of rows."""
@@ -216,13 +218,13 @@ class Quoted:
         first = len(mark) // unit if base == 0 and mark and content.startswith(mark) else 0
         return self.marks.row_ends(units, first).astype(np.int64) * unit
 
-    def _more(self, kept: bytes, base: int, size: int) -> tuple[bytes, bool]:
-        """Bytes with those that follow, twice as many if no row ended in them; and whether the stream ended."""
-        if len(kept) >= self.longest:
+    def _more(self, rest: bytes, base: int, size: int) -> tuple[bytes, bool]:
+        """`rest` with the bytes that follow, as many again if no row ended in it; and whether the stream ended."""
+        if len(rest) >= self.longest:
             raise LineTooLong(base, self.longest)
-        buffer = memoryview(bytearray(max(size, len(kept))))
+        buffer = memoryview(bytearray(max(size, len(rest))))
         count = filled(self.stream, buffer)
-        return kept + buffer[:count].tobytes(), count < len(buffer)
+        return rest + buffer[:count].tobytes(), count < len(buffer)
 
 
 def _places(units: "Units", unit: int) -> "Places":

@@ -44,11 +44,7 @@ def names_in(where: Any) -> "Iterator[str | None]":
 
 
 def arrow_of(where: Any, schema: "pa.Schema", *, negated: bool = False) -> "pc.Expression | None":
-    """The same condition as an expression of Arrow; None if Arrow would not compute exactly the same.
-
-    A comparison with a value that is missing is false, and `!=` is true. As Arrow makes it null instead, which a filter
-    takes as false, nulls are replaced under `not`, and for `!=`.
-    """
+    """The condition as an expression of Arrow; None if Arrow would not compute exactly the same."""
     if is_arrow(where):
         return where
     match where.operation, where.operands:
@@ -85,6 +81,8 @@ def _compared(
         found = getattr(pc, COMPARISONS[operation])(field, pc.scalar(pa.scalar(constant, kind)))
     else:
         return None
+    # A comparison with a missing value is false, and `!=` is true. Arrow makes it null, which a filter takes as false.
+    # So nulls are replaced for `!=`, and under `not`, which would keep them null.
     return pc.coalesce(found, pc.scalar(operation == "!=")) if negated or operation == "!=" else found
 
 
@@ -99,7 +97,7 @@ def is_shown_by_statistics(where: Any, schema: "pa.Schema") -> bool:
     if not is_arrow(where):
         return not _holds_for_nan(where, schema, negated=False)
     others = pa.schema(
-        [one for one in schema if not pa.types.is_floating(one.type) and not pa.types.is_nested(one.type)]
+        [field for field in schema if not pa.types.is_floating(field.type) and not pa.types.is_nested(field.type)]
     )
     try:
         _filtered(pa.RecordBatch.from_pylist([], others), where)
@@ -168,14 +166,12 @@ def selected(where: Any, batch: "pa.RecordBatch") -> "pa.RecordBatch":
 
 
 def _filtered(batch: "pa.RecordBatch", condition: "pc.Expression") -> "pa.RecordBatch":
-    """The rows for which an expression of Arrow holds, computed in this thread.
-
-    `RecordBatch.filter` gives the work to a pool of threads: if all cores are busy, waiting takes longer than the work.
-    """
+    """The rows for which an expression of Arrow holds, computed in this thread."""
     import pyarrow as pa  # noqa: PLC0415 - as above
     from pyarrow import acero  # noqa: PLC0415
 
+    # `RecordBatch.filter` gives the work to a pool of threads. If all cores are busy, waiting takes longer.
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
-    kept = acero.Declaration("filter", acero.FilterNodeOptions(condition), [source]).to_table(use_threads=False)
-    (only,) = kept.combine_chunks().to_batches() or [batch.slice(0, 0)]
+    filtered = acero.Declaration("filter", acero.FilterNodeOptions(condition), [source]).to_table(use_threads=False)
+    (only,) = filtered.combine_chunks().to_batches() or [batch.slice(0, 0)]
     return only

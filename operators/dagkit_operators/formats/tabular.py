@@ -1,4 +1,4 @@
-"""What the formats with columns share: which columns are read, which rows are kept, and what a record is."""
+"""The base of formats with columns: which columns and rows are read, and how they become records."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from typing_extensions import TypeVar
 from dagkit import Batch, Block, Column, Listed, OutputPort
 from dagkit.errors import did_you_mean
 from dagkit.ground.urls import shown
-from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.contexts.reader_context import Dropped, ReaderContext, Unsent, records_of
 from dagkit_operators.filesystem.access import BadFile
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
 from dagkit_operators.payloads import Record, Rejected
 from dagkit_operators.reading.block_reader import BlockReader
+from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.values.record_types import (
     FieldType,
     Ignored,
@@ -130,7 +130,9 @@ class TabularContext(ReaderContext[Any]):
             return values.batch
         records, types = values.values(), self.declared()
         columns = {
-            name: pa.array([one[name] if isinstance(one, dict) else getattr(one, name) for one in records], types[name])
+            name: pa.array(
+                [record[name] if isinstance(record, dict) else getattr(record, name) for record in records], types[name]
+            )
             for name in self.wanted
         }
         return pa.RecordBatch.from_pydict(columns)
@@ -198,6 +200,7 @@ class TabularContext(ReaderContext[Any]):
         maker = self.maker()
         order: Any = None
         if self.where is not None:
+            # A filter forgets which rows it keeps. Their numbers lead to the place of a row that is rejected later.
             numbered = batch.append_column(NUMBER, pa.array(np.arange(batch.num_rows)))
             rows = batch.num_rows
             batch, order = _without_order(selected(self.where, numbered))
@@ -217,16 +220,16 @@ class TabularContext(ReaderContext[Any]):
         self, block: Block, maker: Maker, rows: Sequence[Any], order: Sequence[int] | None, places: Places
     ) -> Iterator[Made]:
         """Rows as records, checked one by one."""
-        records, kept = [], []
+        records, indices = [], []
         for index, (row, (record, reason)) in enumerate(zip(rows, maker.checked(rows), strict=True)):
             place = index if order is None else int(order[index])
             if reason is not None:
                 yield self._rejected(block, places, place, row, reason)
             else:
                 records.append(record)
-                kept.append(place)
+                indices.append(place)
         if records:
-            yield self.records(block, Listed(records, lambda: _picked(places.starts(), kept), places.start))
+            yield self.records(block, Listed(records, lambda: _picked(places.starts(), indices), places.start))
 
     def _shaped(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The columns of a record, in order. A column that the file lacks, and that may be None, is null."""
@@ -266,7 +269,7 @@ class TabularContext(ReaderContext[Any]):
         return batch.filter(pa.array(~bad)), order[~bad], refused
 
     def _rejected(self, block: Block, places: Places, index: int, values: Any, reason: str) -> Rejected:
-        text = repr(values) if places.texts is None else as_text(places.texts[index])
+        text = repr(values) if places.texts is None else text_of_row(places.texts[index])
         starts = places.starts()
         return Rejected(block.path, places.start if starts is None else starts[index], text, reason)
 
@@ -303,6 +306,6 @@ def _picked(starts: Sequence[int] | None, order: Any) -> Sequence[int] | None:
     return starts if starts is None or order is None else [starts[index] for index in order]
 
 
-def as_text(content: bytes) -> str:
-    """The text of a row in messages; bytes that are not UTF-8 become lone surrogates."""
-    return content.decode("utf-8", TEXT_ERRORS).rstrip("\r\n")
+def text_of_row(content: bytes) -> str:
+    """The text of a row in messages, without its end."""
+    return as_text(content).rstrip("\r\n")

@@ -11,6 +11,7 @@ from dagkit.api.secrets import SecretByName
 from dagkit.errors import RunFailure, Scene, did_you_mean
 from dagkit_operators.libraries import library
 from dagkit_operators.native.librdkafka import setting_names
+from dagkit_operators.tables.storage import plain
 
 
 def topic_missing(problem: str, remedy: str) -> RunFailure:
@@ -38,7 +39,7 @@ def transaction_fenced(problem: str, remedy: str) -> RunFailure:
 
 
 _SECRET_SETTINGS = ("ssl.key.pem", "sasl.oauthbearer.config")
-"""Settings that are secret although their names do not say so."""
+"""Settings that are secret although their names do not show it."""
 
 _DECIDED: Mapping[str, str] = {
     "bootstrap.servers": "set the property `bootstrap_servers`",
@@ -103,12 +104,7 @@ class KafkaClient(Operator):
     def client_settings(self, **defaults: Any) -> dict[str, Any]:
         """The settings of a client. What the author set overrides the defaults, in whose names `_` stands for a dot."""
         named = {name.replace("_", "."): value for name, value in defaults.items()}
-        given = {name: _plain(value) for name, value in self.settings.items()}
-        return {**named, **given, "bootstrap.servers": self.bootstrap_servers}
-
-
-def _plain(value: Any) -> Any:
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
+        return {**named, **plain(self.settings), "bootstrap.servers": self.bootstrap_servers}
 
 
 def confluent() -> Any:
@@ -117,7 +113,7 @@ def confluent() -> Any:
     return library("confluent_kafka", "kafka")
 
 
-def made(kind: str, settings: Mapping[str, Any], failures: "Failures") -> Any:
+def create_client(kind: str, settings: Mapping[str, Any], failures: "Failures") -> Any:
     """Create a client of this kind: `Consumer`, `Producer` or `AdminClient`. Raise kafka-refused for wrong settings."""
     clients = confluent()
     maker = clients.admin.AdminClient if kind == "AdminClient" else getattr(clients, kind)
@@ -142,7 +138,8 @@ class Failures:
         is_total = error.name() == "_ALL_BROKERS_DOWN"
         if error.name() in _REFUSED:
             self.refused = text_of(error)
-        if self.last is None or not is_total:  # the error before it says why
+        # That all brokers are away comes last, and the error before it has the reason.
+        if self.last is None or not is_total:
             self.last = text_of(error)
         self.are_total = self.are_total or is_total or self.refused is not None
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from dagkit import Arrowed, Column, Constant, Listed
-from dagkit_operators.kafka.client import Failures, confluent, made
+from dagkit_operators.kafka.client import Failures, confluent, create_client
 from dagkit_operators.native.librdkafka import Event, MessageColumns, PartitionQueue, handle_of, native
 
 KEPT_CONSUMERS = 8
@@ -27,15 +27,18 @@ SKIPPED_MESSAGES = 10_000
 """How many messages a consumer skips at most. Beyond them, it is quicker to fetch from another offset."""
 
 DEFAULTS: Mapping[str, Any] = {
-    "group.id": "dagkit",  # required by the library; nothing is committed under it
+    # The library requires it. Nothing is committed under it.
+    "group.id": "dagkit",
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
     "fetch.wait.max.ms": 50,
     "reconnect.backoff.max.ms": 1000,
-    "queued.max.messages.kbytes": 4096,  # what is fetched beyond a range is lost if another process reads on
-    "fetch.queue.backoff.ms": 10,  # a full queue lasts for some milliseconds; the library would wait for a second
+    # What is fetched beyond a range is lost if another process reads the next one.
+    "queued.max.messages.kbytes": 4096,
+    # A full queue lasts for some milliseconds, and the library would wait for a second.
+    "fetch.queue.backoff.ms": 10,
 }
 
 
@@ -118,6 +121,7 @@ class Positioned:
         self._ahead, self._end = [], None
         self.failures.clear()
         self._release()
+        # Before the assignment, since librdkafka uses the queue from the first message on.
         functions, handle = native(), handle_of(self.consumer)
         if functions is not None and handle is not None:
             self._queue = PartitionQueue(functions, handle, topic, partition, most)
@@ -133,15 +137,13 @@ class Positioned:
         self.consumer.close()
 
     def fetch(self, most: int) -> Fetched:
-        """Return messages, as soon as there are any. Wait until the partition ends or the cluster fails.
-
-        The client reports the end of a partition once. If it did so before this call, the cluster is asked for the end:
-        that no message arrived may mean that the cluster does not answer.
-        """
+        """Return messages, as soon as there are any. Wait until the partition ends or the cluster fails."""
         known, self._end = self._end, None
         self._wait(most, FIRST_SECONDS if known is None else IDLE_SECONDS)
+        # The client reports the end of a partition once. If it did so before this call, that no message arrived may
+        # also mean that the cluster does not answer, so it is asked for the end.
         if known is not None and not self._ahead and not self.failures.are_total:
-            if self._asked_end() == known:
+            if self._ask_end() == known:
                 self._end = known
                 return Fetched(end=known)
             self._wait(most, FIRST_SECONDS)
@@ -163,12 +165,12 @@ class Positioned:
         """Wait until something is fetched or the cluster fails, but not longer than this."""
         until = time.monotonic() + seconds
         while not self._ahead and (left := until - time.monotonic()) > 0 and not self.failures.are_total:
-            self._ahead = self._still_wanted(self._taken(most, min(NOTICED_SECONDS, left)))
+            self._ahead = self._still_wanted(self._take(most, min(NOTICED_SECONDS, left)))
             if self._ahead:
                 self.failures.clear()
 
-    def _asked_end(self) -> int | None:
-        """Where the cluster says that the partition ends now; None if it does not answer."""
+    def _ask_end(self) -> int | None:
+        """The present end of the partition, from the cluster; None if it does not answer."""
         library = confluent()
         place = library.TopicPartition(self.topic, self.partition)
         try:
@@ -180,14 +182,15 @@ class Positioned:
 
     def _still_wanted(self, fetched: Iterable[Fetched]) -> list[Fetched]:
         """What was fetched and concerns the present offset or later ones."""
-        return [wanted for each in fetched if (wanted := each.since(self.offset)) is not None]
+        return [wanted for event in fetched if (wanted := event.since(self.offset)) is not None]
 
-    def _taken(self, most: int, seconds: float) -> list[Fetched]:
+    def _take(self, most: int, seconds: float) -> list[Fetched]:
         """What has arrived, or arrives within this time."""
         if self._queue is None:
             first = self.consumer.poll(seconds)
             return [] if first is None else list(_of_objects([first, *self.consumer.consume(most - 1, 0)]))
-        self.consumer.poll(0)  # reports failures of connections
+        # Messages come by the queue of the partition. This poll reports failures of connections.
+        self.consumer.poll(0)
         return [_of_columns(taken) for taken in self._queue.take(seconds)]
 
     def _release(self) -> None:
@@ -210,14 +213,14 @@ def _of_objects(events: list[Any]) -> Iterator[Fetched]:
         if not are_messages:
             yield from (_of_event(event.error(), event.offset()) for event in some)
             continue
-        each = list(some)
+        messages = list(some)
         yield Fetched(
             Messages(
-                [message.offset() for message in each],
-                Listed([message.timestamp()[1] for message in each]),
-                Listed([message.key() for message in each]),
-                Listed([message.value() for message in each]),
-                Listed([tuple(message.headers() or ()) for message in each]),
+                [message.offset() for message in messages],
+                Listed([message.timestamp()[1] for message in messages]),
+                Listed([message.key() for message in messages]),
+                Listed([message.value() for message in messages]),
+                Listed([tuple(message.headers() or ()) for message in messages]),
             )
         )
 
@@ -243,13 +246,14 @@ class Consumers:
     ) -> Iterator[Positioned]:
         """Lend a consumer at an offset, if possible one that is near. A fetch brings at most `most`."""
         key = tuple(sorted(settings.items()))
-        used = self._lent(key, topic, partition, offset) or self._made(settings)
+        used = self._lend(key, topic, partition, offset) or self._create(settings)
         try:
             if used.is_near(topic, partition, offset):
                 used.skip_to(offset)
             else:
                 used.go_to(topic, partition, offset, most)
             yield used
+        # Its position is unknown now, and a consumer that could not be positioned fails again.
         except BaseException:
             used.close()
             raise
@@ -262,27 +266,30 @@ class Consumers:
             return
         with self._lock:
             kept, self._kept = self._kept, {}
-        for each in kept.values():
-            for one in each:
-                one.close()
+        for consumers in kept.values():
+            for consumer in consumers:
+                consumer.close()
 
-    def _lent(self, key: tuple[Any, ...], topic: str, partition: int, offset: int) -> Positioned | None:
+    def _lend(self, key: tuple[Any, ...], topic: str, partition: int, offset: int) -> Positioned | None:
         with self._lock:
-            if self._process != os.getpid():  # threads of the library do not survive a fork
+            # Threads of the library do not survive a fork.
+            if self._process != os.getpid():
                 self._inherited.append(self._kept)
                 self._process, self._kept = os.getpid(), {}
             kept = self._kept.get(key, [])
-            there = [one for one in kept if one.is_of(topic, partition)]
-            near = [one for one in there if one.is_near(topic, partition, offset)]
-            found = [*near, *there, *(kept if len(kept) == KEPT_CONSUMERS else [])]
-            if not found:
+            # One consumer for each partition, up to the most: a range that follows another one finds its messages
+            # fetched. Half of the readers of short ranges waited for a new consumer or a new assignment.
+            there = [consumer for consumer in kept if consumer.is_of(topic, partition)]
+            near = [consumer for consumer in there if consumer.is_near(topic, partition, offset)]
+            candidates = [*near, *there, *(kept if len(kept) == KEPT_CONSUMERS else [])]
+            if not candidates:
                 return None
-            kept.remove(found[0])
-            return found[0]
+            kept.remove(candidates[0])
+            return candidates[0]
 
-    def _made(self, settings: Mapping[str, Any]) -> Positioned:
+    def _create(self, settings: Mapping[str, Any]) -> Positioned:
         failures = Failures()
-        return Positioned(made("Consumer", settings, failures), failures)
+        return Positioned(create_client("Consumer", settings, failures), failures)
 
     def _keep(self, key: tuple[Any, ...], used: Positioned) -> list[Positioned]:
         """Keep a consumer, and return those that are too many, the longest unused first."""

@@ -69,9 +69,9 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         """The range up to the current end of the partition; the range itself if the cluster does not answer."""
         if restriction.is_bounded():
             return restriction
-        one = Partition(element.topic, element.partition)
+        partition = Partition(element.topic, element.partition)
         try:
-            end = self._topics().ends([one], uncommitted=element.uncommitted)[one]
+            end = self._topics().ends([partition], uncommitted=element.uncommitted)[partition]
         except Unanswered:
             return restriction
         return restriction.truncate(end) if end > restriction.start else None
@@ -88,24 +88,26 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         level = "read_uncommitted" if element.uncommitted else "read_committed"
         settings = self.client_settings(**{**DEFAULTS, "isolation.level": level})
         start = tracker.current_restriction().start
-        if start >= tracker.current_restriction().stop:  # it only records where a splitter began
+        # A range without offsets only records where the splitter began.
+        if start >= tracker.current_restriction().stop:
             return
         with CONSUMERS.at(settings, element.topic, element.partition, start, self.batch_size) as source:
             while source.offset < tracker.current_restriction().stop:
                 fetched = source.fetch(self.batch_size)
                 granted = tracker.claim_many(fetched.messages.offsets)
+                # The consumer keeps those that were not granted: they belong to the next range, or to one split off.
                 source.use(fetched.messages, granted)
                 if granted:
                     yield self._batch(element, fetched.messages.sliced(0, granted))
                 if granted < len(fetched.messages):
                     return
-                if not granted and not self._goes_on(source, fetched, tracker):
+                if not granted and not self._handle_event(source, fetched, tracker):
                     return
 
-    def _goes_on(self, source: Positioned, fetched: Fetched, tracker: Tracker) -> bool:
+    def _handle_event(self, source: Positioned, fetched: Fetched, tracker: Tracker) -> bool:
         """Handle a fetch without messages. Return whether to fetch again."""
         if fetched.error is not None:
-            return self._recovers(source, fetched.error, tracker)
+            return self._handle_error(source, fetched.error, tracker)
         if fetched.end is None:
             self._wait_for_answer(source, tracker)
             return False
@@ -117,10 +119,10 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
             tracker.defer_remainder(timedelta(milliseconds=self.poll_millis))
         return False
 
-    def _recovers(self, source: Positioned, error: Any, tracker: Tracker) -> bool:
+    def _handle_error(self, source: Positioned, error: Any, tracker: Tracker) -> bool:
         """Handle an error of a partition. Return whether to fetch again."""
         if error.name() == "_AUTO_OFFSET_RESET":
-            return self._skips_removed(source, text_of(error), tracker)
+            return self._skip_removed(source, text_of(error), tracker)
         if error.name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"):
             raise self._missing(source)
         if error.name() == "TOPIC_AUTHORIZATION_FAILED":
@@ -129,29 +131,28 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         self._wait(source, text_of(error), tracker)
         return False
 
-    def _skips_removed(self, source: Positioned, reason: str, tracker: Tracker) -> bool:
-        """Continue after messages that were removed, or raise offsets-removed. Return whether to fetch again.
-
-        A broker that was just started may refuse offsets that it has: it is asked again.
-        """
-        one, topics = Partition(source.topic, source.partition), self._topics()
+    def _skip_removed(self, source: Positioned, reason: str, tracker: Tracker) -> bool:
+        """Continue after messages that were removed, or raise offsets-removed. Return whether to fetch again."""
+        partition, topics = Partition(source.topic, source.partition), self._topics()
         try:
-            first, retention = topics.first([one])[one], topics.retention(one.topic)
-            is_there = first <= source.offset <= topics.ends([one], uncommitted=True)[one]
+            first, retention = topics.first([partition])[partition], topics.retention(partition.topic)
+            is_there = first <= source.offset <= topics.ends([partition], uncommitted=True)[partition]
         except Unanswered as failure:
             reason, is_there = str(failure), True
+        # A broker that was just started, or is very busy, refuses offsets before it knows its partition.
         if is_there:
             self._wait(source, reason, tracker)
             return False
         if self.on_removed == "fail" or first <= source.offset:
-            raise removed(one, source.offset, first, retention)
-        _log.warning("%s", removed(one, source.offset, first, retention).problem)
+            raise removed(partition, source.offset, first, retention)
+        _log.warning("%s", removed(partition, source.offset, first, retention).problem)
         before = source.offset
+        # The removed offsets are claimed, and then reported as skipped, so that the ledger does not count them as read.
         if not tracker.try_claim(first - 1):
             first = tracker.current_restriction().stop
         self.messages_removed += first - before
         tracker.skip(before, first)
-        source.go_to(*one, first, self.batch_size)
+        source.go_to(*partition, first, self.batch_size)
         return True
 
     def _missing(self, source: Positioned) -> RunFailure:
@@ -166,8 +167,9 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         return kafka_refused(f"Kafka at {self.bootstrap_servers} does not let the client read {place}: {reason}")
 
     def _wait_for_answer(self, source: Positioned, tracker: Tracker) -> None:
-        """Defer the rest. Raise topic-missing if the cluster is there, and the partition is not: it reports none."""
+        """Defer the rest. Raise topic-missing if the cluster is there, and the partition is not."""
         source.failures.check(self.bootstrap_servers)
+        # A consumer of a partition that is gone gets neither messages nor an error.
         topics = self._topics()
         try:
             there = topics.partitions()
@@ -250,18 +252,19 @@ def _latest(times: Column) -> int:
     return max(map(int, times.values()))
 
 
-def removed(one: Partition, offset: int, first: int, retention: object) -> RunFailure:
+def removed(partition: Partition, offset: int, first: int, retention: object) -> RunFailure:
     """The failure for messages that are gone, or for a partition that ends before an offset that was found."""
+    scene = Scene(source=f"kafka:{partition}", position=offset)
     if first > offset:
         return offsets_removed(
-            f"{one.topic}/{one.number}: the messages from offset {offset} up to {first} were removed before they were "
+            f"{partition}: the messages from offset {offset} up to {first} were removed before they were "
             f"read; {retention}",
             'keep messages longer; to continue at the first message that is there, set on_removed="skip"',
-            Scene(source=f"kafka:{one.topic}/{one.number}", position=offset),
+            scene,
         )
     return offsets_removed(
-        f"{one.topic}/{one.number} has no offset {offset} any more: the topic was deleted and created again, or its "
+        f"{partition} has no offset {offset} any more: the topic was deleted and created again, or its "
         "brokers lost messages",
         "read the new topic with a new application folder",
-        Scene(source=f"kafka:{one.topic}/{one.number}", position=offset),
+        scene,
     )

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from dagkit import Context, InputOperator, OutputPort, State
+from dagkit import Context, OutputPort, State
 from dagkit.errors import did_you_mean
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
@@ -17,7 +17,7 @@ from dagkit_operators.kafka.client import KafkaClient, offsets_removed, topic_mi
 from dagkit_operators.kafka.consumers import CONSUMERS
 from dagkit_operators.kafka.messages import KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
-from dagkit_operators.looks import Looks
+from dagkit_operators.looks import LooksForInput
 
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Answer:
     """The answer of a cluster."""
 
     starts: Mapping[Partition, int]
@@ -39,7 +39,7 @@ class _Seen:
     """The IDs of topics, if they were listed."""
 
 
-class KafkaSplitter(KafkaClient, InputOperator):
+class KafkaSplitter(KafkaClient, LooksForInput):
     """Finds the partitions of topics, and sends their messages as ranges of offsets to a `KafkaReader`.
 
     Each look sends what was produced since the last one. The next launch continues where the last one stopped, as the
@@ -84,7 +84,6 @@ class KafkaSplitter(KafkaClient, InputOperator):
     """Whether any look succeeded: partitions that appear later are read from their first message."""
 
     _client: Topics | None = PrivateAttr(default=None)
-    _looks: Looks[_Seen] | None = PrivateAttr(default=None)
     _ends: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Where the last look saw partitions end."""
     _marked: dict[Partition, int] = PrivateAttr(default_factory=dict)
@@ -102,42 +101,37 @@ class KafkaSplitter(KafkaClient, InputOperator):
         return self
 
     def setup(self, context: Context) -> None:
+        super().setup(context)
         self._client = Topics(self.client_settings())
-        self._looks = Looks(context)
         self._next_listing = None
         self._ends = {}
 
     def teardown(self) -> None:
         """Disconnect, also the consumers that readers left in this process: they would fetch messages until it ends."""
-        if self._looks is not None:
-            self._looks.abandon()
+        super().teardown()
         self._client = None
         CONSUMERS.close()
 
     def emit_tuples(self) -> None:
         """Send the ranges of the last look. Look again if all are sent and a look is due."""
-        looks, client = self._looks, self._client
-        assert looks and client, "an operator is set up before it runs"  # noqa: PT018
+        looks, client = self.looks, self._client
+        assert client is not None, "an operator is set up before it runs"
         if not looks.are_on and not self._is_behind() and looks.are_due():
-            server, see = f"Kafka at {self.bootstrap_servers}", partial(self._seen, client, looks.now)
+            server, see = f"Kafka at {self.bootstrap_servers}", partial(self._look, client, looks.now)
             looks.begin(partial(looks.ask, server, see, Unanswered))
-        seen = looks.take(self.interval_millis)
-        if seen is not None:
-            self._take(seen)
-        for each in self._next_ranges():
-            self.ranges.emit(each)
-
-    def looks_again_in_millis(self) -> int | None:
-        """The time left until the next look is due."""
-        return 0 if self._looks is None else self._looks.due_in_millis()
+        answer: _Answer | None = looks.take(self.interval_millis)
+        if answer is not None:
+            self._take(answer)
+        for range_ in self._next_ranges():
+            self.ranges.emit(range_)
 
     def _is_behind(self) -> bool:
-        return any(self._reached(one) < end for one, end in self._ends.items())
+        return any(self._reached(partition) < end for partition, end in self._ends.items())
 
     def _reached(self, partition: Partition) -> int:
         return self.offsets[partition.topic][str(partition.number)]
 
-    def _seen(self, client: Topics, now: Callable[[], datetime]) -> _Seen:
+    def _look(self, client: Topics, now: Callable[[], datetime]) -> _Answer:
         """Ask the cluster. It runs on another thread."""
         known = [Partition(topic, int(number)) for topic, offsets in self.offsets.items() for number in offsets]
         new: list[Partition] = []
@@ -146,14 +140,16 @@ class KafkaSplitter(KafkaClient, InputOperator):
         if lists:
             self._listed = dict.fromkeys(self._wanted(client.partitions()))
             before = set(known)
-            new = [one for one in self._listed if one not in before]
-            ids = client.ids({one.topic for one in self._listed}) if self._listed else {}
-        known = [one for one in known if one in self._listed]
+            new = [partition for partition in self._listed if partition not in before]
+            ids = client.ids({partition.topic for partition in self._listed}) if self._listed else {}
+        # A topic that is no longer named must not be read further, and one that is deleted would delay each answer.
+        known = [partition for partition in known if partition in self._listed]
         starts = self._starts(client, new)
         ends = {} if self.endless else client.ends([*known, *new], uncommitted=self.uncommitted)
+        # After the last question, so that a look without an answer lists again.
         if lists:
             self._next_listing = now() + timedelta(milliseconds=self.topics_interval_millis)
-        return _Seen(starts, ends, ids)
+        return _Answer(starts, ends, ids)
 
     def _wanted(self, there: Mapping[str, list[int]]) -> list[Partition]:
         """The partitions of the wanted topics. Raise `topic-missing` if a topic that is named does not exist."""
@@ -179,33 +175,39 @@ class KafkaSplitter(KafkaClient, InputOperator):
         if self.start == "latest":
             return ends
         since = client.since(new, int(self.start.timestamp() * 1000))
-        return {one: end if since[one] < 0 else min(since[one], end) for one, end in ends.items()}
+        return {
+            partition: end if since[partition] < 0 else min(since[partition], end) for partition, end in ends.items()
+        }
 
-    def _take(self, seen: _Seen) -> None:
+    def _take(self, answer: _Answer) -> None:
         """Take over the answer of the cluster."""
-        for topic, number in seen.ids.items():
+        # A topic that was deleted, created again and filled beyond the offset that was read looks like the old one, and
+        # its first messages would be lost.
+        for topic, number in answer.ids.items():
             if self.topic_ids.setdefault(topic, number) != number:
                 raise offsets_removed(f"topic {topic} was deleted and created again", _AGAIN)
-        if not self.looked and not seen.starts and self.pattern is not None and self.start != "earliest":
-            self._marked[Partition(self.pattern, 0)] = 0  # topics that appear after this look are read from their start
-        for one, start in seen.starts.items():
+        # Topics that appear after a first look without any are read from their start, also by the next launch: a range
+        # without offsets lets the ledger record that look.
+        if not self.looked and not answer.starts and self.pattern is not None and self.start != "earliest":
+            self._marked[Partition(self.pattern, 0)] = 0
+        for partition, start in answer.starts.items():
             if self.looked:
-                _log.info("topic %s has a new partition %d, which is read from offset %d", *one, start)
-            offsets = self.offsets.setdefault(one.topic, {})
-            offsets[str(one.number)] = start
+                _log.info("topic %s has a new partition %d, which is read from offset %d", *partition, start)
+            offsets = self.offsets.setdefault(partition.topic, {})
+            offsets[str(partition.number)] = start
             if self.endless:
-                self._ends[one] = OFFSET_INFINITY
+                self._ends[partition] = OFFSET_INFINITY
             elif not self.looked and self.start != "earliest":
-                self._marked[one] = start
-        for one, end in seen.ends.items():
-            if end < self._reached(one):
-                self._refuse_shorter(one, end)
-            self._ends[one] = end
+                self._marked[partition] = start
+        for partition, end in answer.ends.items():
+            if end < self._reached(partition):
+                self._refuse_shorter(partition, end)
+            self._ends[partition] = end
         self.looked = True
 
-    def _refuse_shorter(self, one: Partition, end: int) -> None:
+    def _refuse_shorter(self, partition: Partition, end: int) -> None:
         raise offsets_removed(
-            f"{one.topic}/{one.number} ends at offset {end}, and was read up to {self._reached(one)} before: the topic "
+            f"{partition} ends at offset {end}, and was read up to {self._reached(partition)} before: the topic "
             "was deleted and created again, or its brokers lost messages",
             _AGAIN,
         )
@@ -216,18 +218,18 @@ class KafkaSplitter(KafkaClient, InputOperator):
         A range without offsets is sent where reading begins after the last message. It has the effect that the ledger
         records the state: a look that sends nothing is not recorded.
         """
-        for one, start in self._marked.items():
-            yield KafkaRange(self.next_id, one.topic, one.number, start, start, self.uncommitted)
+        for partition, start in self._marked.items():
+            yield KafkaRange(self.next_id, partition.topic, partition.number, start, start, self.uncommitted)
             self.next_id += 1
         self._marked = {}
         sent = 0
-        behind = [one for one, end in self._ends.items() if self._reached(one) < end]
+        behind = [partition for partition, end in self._ends.items() if self._reached(partition) < end]
         while behind and sent < RANGES_AT_ONCE:
-            for one in behind[: RANGES_AT_ONCE - sent]:
-                start, end = self._reached(one), self._ends[one]
+            for partition in behind[: RANGES_AT_ONCE - sent]:
+                start, end = self._reached(partition), self._ends[partition]
                 stop = end if self.endless else min(end, start + self.range_size)
-                yield KafkaRange(self.next_id, one.topic, one.number, start, stop, self.uncommitted)
+                yield KafkaRange(self.next_id, partition.topic, partition.number, start, stop, self.uncommitted)
                 self.next_id += 1
-                self.offsets[one.topic][str(one.number)] = stop
+                self.offsets[partition.topic][str(partition.number)] = stop
                 sent += 1
-            behind = [one for one in behind if self._reached(one) < self._ends[one]]
+            behind = [partition for partition in behind if self._reached(partition) < self._ends[partition]]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dagkit_operators.kafka.client import Failures, confluent, kafka_refused, made, text_of
+from dagkit_operators.kafka.client import Failures, confluent, create_client, kafka_refused, text_of
 
 FIRST_SECONDS = 2.0
 """How long a request may take at first. After each one without an answer, the next may take twice as long."""
@@ -24,6 +24,9 @@ class Partition(NamedTuple):
 
     topic: str
     number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Topics:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._address = str(settings["bootstrap.servers"])
         self._failures = Failures()
-        self._admin = made("AdminClient", settings, self._failures)
+        self._admin = create_client("AdminClient", settings, self._failures)
         self._library = library = confluent()
         self._spec = library.admin.OffsetSpec
         self._seconds = FIRST_SECONDS
@@ -68,9 +71,9 @@ class Topics:
         wanted = self._library.TopicCollection(list(topics))
         with self._answering():
             asked = self._admin.describe_topics(wanted, request_timeout=self._seconds)
-            ids = {topic: found.result().topic_id for topic, found in asked.items()}
+            ids = {topic: future.result().topic_id for topic, future in asked.items()}
         bits = {
-            topic: (each.get_most_significant_bits(), each.get_least_significant_bits()) for topic, each in ids.items()
+            topic: (uuid.get_most_significant_bits(), uuid.get_least_significant_bits()) for topic, uuid in ids.items()
         }
         return {
             topic: f"{high & _64_BITS:016x}{low & _64_BITS:016x}" for topic, (high, low) in bits.items() if high or low
@@ -110,17 +113,22 @@ class Topics:
         self, partitions: Iterable[Partition], spec: Any, *, uncommitted: bool = False
     ) -> dict[Partition, int]:
         library = self._library
-        wanted = {library.TopicPartition(one.topic, one.number): spec for one in partitions}
+        wanted = {library.TopicPartition(topic, number): spec for topic, number in partitions}
         if not wanted:
             return {}
         levels = library.IsolationLevel
         level = levels.READ_UNCOMMITTED if uncommitted else levels.READ_COMMITTED
+        # A broker that was killed and started again refuses the old leader epochs, with which the client asks until it
+        # lists the topics.
         if not self._knows_leaders:
-            self.partitions()  # else the client asks with the old leader epochs, and is refused for ever
+            self.partitions()
         with self._answering():
             asked = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._seconds)
-            offsets = {Partition(one.topic, one.partition): found.result().offset for one, found in asked.items()}
-        if any(offset < NO_MESSAGE for offset in offsets.values()):  # a broker that is starting
+            offsets = {
+                Partition(place.topic, place.partition): future.result().offset for place, future in asked.items()
+            }
+        # A broker that is starting answers so.
+        if any(offset < NO_MESSAGE for offset in offsets.values()):
             raise Unanswered("a broker does not know the offsets of its partitions yet")
         return offsets
 
@@ -133,14 +141,13 @@ class Topics:
             self._knows_leaders = False
             error = failed.args[0]
             self._failures.note(error)
-            self._admin.poll(0)  # delivers the errors of connections, which say why
+            # The errors of connections arrive with a poll, and have the reason that the request lacks.
+            self._admin.poll(0)
             self._failures.check(self._address)
             if error.retriable() or error.name() in PASSING:
                 self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
                 raise Unanswered(self._failures.last) from failed
-            raise kafka_refused(
-                f"Kafka at {self._address} refuses a request: {error.str()} ({error.name()})"
-            ) from failed
+            raise kafka_refused(f"Kafka at {self._address} refuses a request: {text_of(error)}") from failed
         self._knows_leaders = True
         self._failures.clear()
         self._seconds = FIRST_SECONDS

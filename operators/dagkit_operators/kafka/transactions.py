@@ -13,8 +13,8 @@ from dagkit_operators.kafka import consumers
 from dagkit_operators.kafka.client import (
     Failures,
     confluent,
+    create_client,
     kafka_refused,
-    made,
     text_of,
     topic_missing,
     transaction_fenced,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 READ_SECONDS = 30.0
 """How long reading the topic may take without an answer."""
+# Compaction keeps the last window of each writer. It leaves out the segment that is written, so segments are small.
 SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "16777216", "min.cleanable.dirty.ratio": "0.1"}
 
 
@@ -45,11 +46,13 @@ def last_window(topics: Topics, topic: str, writer: str, settings: Mapping[str, 
     Such a transaction of another writer, which may be the last one, is waited for.
     """
     only = Partition(topic, 0)
-    end, found = topics.ends([only], uncommitted=True)[only], 0
+    end, last = topics.ends([only], uncommitted=True)[only], 0
     start = topics.first([only])[only]
     failures = Failures()
     library = confluent()
-    consumer = made("Consumer", {**consumers.DEFAULTS, **settings, "isolation.level": "read_committed"}, failures)
+    consumer = create_client(
+        "Consumer", {**consumers.DEFAULTS, **settings, "isolation.level": "read_committed"}, failures
+    )
     try:
         consumer.assign([library.TopicPartition(topic, 0, start)])
         until = time.monotonic() + patient(READ_SECONDS)
@@ -62,23 +65,26 @@ def last_window(topics: Topics, topic: str, writer: str, settings: Mapping[str, 
                 continue
             start, until = message.offset() + 1, time.monotonic() + patient(READ_SECONDS)
             if message.key() == writer.encode():
-                found = int(message.value())
+                last = int(message.value())
     finally:
         consumer.close()
-    return found
+    return last
 
 
 DEFAULT_TIMEOUT_MILLIS = 60_000
-"""How long a transaction may be open, if the settings do not say it."""
+"""How long a transaction may be open by default."""
 ANSWER_SECONDS = 30.0
 """How long Kafka may take to begin or to end transactions."""
 ROOM_SECONDS = 0.005
 """How long to wait for room in the producer's queue, before it is tried again."""
 DEFAULTS: Mapping[str, Any] = {
+    # A message that a broker refuses fails its transaction, so no message needs a report of its own.
     "delivery.report.only.error": True,
     "linger.ms": 5,
-    "partitioner": "murmur2_random",  # as clients in Java choose partitions
-    "queue.buffering.max.messages": 100_000,  # several batches for each broker; a million takes 340 MB
+    # As clients in Java choose partitions.
+    "partitioner": "murmur2_random",
+    # Several batches for each broker. A million messages take 340 MB.
+    "queue.buffering.max.messages": 100_000,
 }
 _FENCED = frozenset(("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED"))
 _ENDED = frozenset(
@@ -134,7 +140,9 @@ class TransactionalTopic:
                 )
             create_missing(topics, self._windows_topic)
             identified = {"transactional.id": f"{self._id_prefix}{writer}"}
-            self._producer = made("Producer", {**DEFAULTS, **self._settings, **identified}, self._failures)
+            self._producer = create_client("Producer", {**DEFAULTS, **self._settings, **identified}, self._failures)
+            # Here Kafka fences an older producer of this writer, and commits or aborts the transaction that it left.
+            # Only after that the last window is known.
             self._producer.init_transactions(patient(ANSWER_SECONDS))
             functions, handle = native(), handle_of(self._producer)
             if functions is not None and handle is not None:
@@ -151,7 +159,7 @@ class TransactionalTopic:
             for entry in window.entries():
                 for columns in columns_in(entry):
                     self._send(columns)
-            self._queued(self._windows_topic, str(window.window_id).encode(), self._writer.encode(), partition=0)
+            self._enqueue(self._windows_topic, str(window.window_id).encode(), self._writer.encode(), partition=0)
             self._producer.commit_transaction()
         self._last = window.window_id
 
@@ -166,8 +174,9 @@ class TransactionalTopic:
         producer.purge()
         try:
             producer.abort_transaction(1.0)
+        # None is open, or the next producer of the writer aborts it.
         except confluent().KafkaException as error:
-            self._failures.note(error.args[0])  # there is none, or the next producer of the writer aborts it
+            self._failures.note(error.args[0])
 
     def _send(self, columns: "pa.RecordBatch") -> None:
         """Give messages to the producer, and wait while its queue is full."""
@@ -186,7 +195,8 @@ class TransactionalTopic:
         self._producer.poll(0)
 
     def _wait_for_room(self) -> None:
-        self._producer.poll(ROOM_SECONDS)  # nothing that makes room ends it earlier
+        # Nothing that makes room ends a poll earlier, so it is short.
+        self._producer.poll(ROOM_SECONDS)
         self._failures.check(self._address)
 
     def _produce(self, message: Outgoing) -> None:
@@ -195,9 +205,9 @@ class TransactionalTopic:
             more["headers"] = list(message.headers)
         if message.timestamp_millis is not None:
             more["timestamp"] = message.timestamp_millis
-        self._queued(self._topic, message.value, message.key, **more)
+        self._enqueue(self._topic, message.value, message.key, **more)
 
-    def _queued(self, *message: Any, **more: Any) -> None:
+    def _enqueue(self, *message: Any, **more: Any) -> None:
         """Give a message to the producer, and wait while its queue is full."""
         while True:
             try:
@@ -208,7 +218,8 @@ class TransactionalTopic:
                 return
 
     def _fenced(self) -> RunFailure:
-        """Why the cluster refuses the transaction: it does not say which of two reasons it has."""
+        """Why the cluster refuses the transaction."""
+        # The error is the same after a timeout and after a new producer of the writer: the time decides between them.
         millis = int(self._settings.get("transaction.timeout.ms", DEFAULT_TIMEOUT_MILLIS))
         if (time.monotonic() - self._began) * 1000 >= millis:
             return transaction_fenced(

@@ -87,17 +87,18 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
 
     def process(self, item: T) -> None:
         self._add_single(self._single, item)
-        self._added(1)
+        self._count_more(1)
 
     def process_batch(self, batch: Batch[T]) -> None:
         columns = self._columns(batch)
         if columns is not None and _longest(columns) <= self.largest_message:
-            self._add(columns)
+            self._entry().add(columns)
         else:
-            single = self._single  # once for the batch: each look-up of a private attribute takes as long as a message
+            # Once for the batch: a look-up of a private attribute takes as long as the rest of the work on a message.
+            single = self._single
             for item in batch.items():
                 self._add_single(single, item)
-        self._added(len(batch))
+        self._count_more(len(batch))
 
     def end_window(self) -> None:
         self._stage()
@@ -137,26 +138,23 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
         except ValueError as fault:
             self.reject(item, item, fault)
 
-    def _add(self, columns: "pa.RecordBatch") -> None:
-        """Gather messages after those that came before them."""
-        if self._single:
-            single, self._single = self._single, []
-            self._add(columns_of(single))
+    def _entry(self) -> OpenEntry:
+        """The entry, with the single messages that came after those in it."""
         if self._open is None:
             self._open = OpenEntry()
-        self._open.add(columns)
+        if self._single:
+            single, self._single = self._single, []
+            self._open.add(columns_of(single))
+        return self._open
 
-    def _added(self, count: int) -> None:
+    def _count_more(self, count: int) -> None:
         self._count += count
         if self._count >= self.batch_size:
             self._stage()
 
     def _stage(self) -> None:
-        if self._single:
-            single, self._single = self._single, []
-            self._add(columns_of(single))
-        if self._open is not None:
-            self.staged.add(self._open.content())
+        if self._single or self._open is not None:
+            self.staged.add(self._entry().content())
         self._open, self._count = None, 0
 
     def _outgoing(self, item: Any) -> Outgoing:
@@ -166,16 +164,16 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
         key, value = None, item
         if isinstance(item, KafkaMessage):
             key, value, headers, time = item.key, item.value, item.headers, _time(item.timestamp_millis)
-        made = Outgoing(
+        message = Outgoing(
             _content("key", key if self.key is None else self.key(item)),
             _content("value", value if self.value is None else self.value(item)),
             headers,
             time,
         )
-        length = _length(made)
+        length = _length(message)
         if length > self.largest_message:
             raise ValueError(f"the message has {length} bytes, and largest_message is {self.largest_message}")
-        return made
+        return message
 
 
 def _time(millis: int) -> int | None:
@@ -207,11 +205,11 @@ def _length(message: Outgoing) -> int:
     return length
 
 
-def _content(what: str, made: Any) -> bytes | None:
-    if made is None or isinstance(made, bytes):
-        return made
-    if not isinstance(made, str):
+def _content(what: str, content: Any) -> bytes | None:
+    if content is None or isinstance(content, bytes):
+        return content
+    if not isinstance(content, str):
         raise TypeError(
-            f"the {what} {clipped(made, 60)} is neither text nor bytes; set `{what}` to a function that makes either"
+            f"the {what} {clipped(content, 60)} is neither text nor bytes; set `{what}` to a function that makes either"
         )
-    return as_bytes(made)
+    return as_bytes(content)

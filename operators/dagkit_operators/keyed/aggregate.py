@@ -148,6 +148,7 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
     def process_batch(self, batch: Batch[T]) -> None:
         steps, keys = steps_of(self.function), keys_of(self._key, batch)
         partials: dict[Any, Any] = {}
+        # Counter counts in C, and no value is needed.
         if self.function == "count":
             partials = Counter(keys)
         else:
@@ -173,6 +174,7 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
             for key, partial in self.in_window.items():
                 known = key in self.so_far
                 whole = steps.combine(self.so_far[key], partial) if known else partial
+                # Only an item can add a key to keyed state, and here is none: the code of the key is taken along.
                 self.so_far.put(key, whole, self.in_window.codes[key])
             self.totals.emit_batch(self._results(self.so_far, self.in_window))
         self.aggregates.emit_batch(self._results(self.in_window, self.in_window))

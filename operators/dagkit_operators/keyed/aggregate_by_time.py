@@ -165,7 +165,8 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
     def process_batch(self, batch: Batch[T]) -> None:
         try:
             times = [micros_of(time, self.time_unit) for time in keys_of(self.time, batch)]
-        except ValueError:  # find the items without a time
+        # One item has no time: one by one, the others are added and it is rejected.
+        except ValueError:
             for item in batch.items():
                 self.process(item)
             return
@@ -193,6 +194,7 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
         """Add the items of a batch. Yield the indexes of those that are late."""
         steps = steps_of(self.function)
         start, combine = steps.start, steps.combine
+        # The window of a session depends on the records before, so values are not combined within the batch.
         if isinstance(self.windows, SessionWindows):
             for index, (key, micros, value) in enumerate(zip(keys, times, values, strict=True)):
                 if not self._add(key, micros, start(value), steps):
@@ -201,13 +203,13 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
         partials: dict[tuple[Any, int, int], Any] = {}
         around: dict[int, list[tuple[int, int]]] = {}
         for index, (key, micros, value) in enumerate(zip(keys, times, values, strict=True)):
-            kept = around.get(micros)
-            if kept is None:
-                kept = around[micros] = list(self._taking(self.windows.around(micros)))
-            if not kept:
+            taking = around.get(micros)
+            if taking is None:
+                taking = around[micros] = list(self._taking(self.windows.around(micros)))
+            if not taking:
                 yield index
             partial = start(value)
-            for window in kept:
+            for window in taking:
                 place = (key, *window)
                 partials[place] = combine(partials[place], partial) if place in partials else partial
         for (key, begin, end), partial in partials.items():
@@ -217,10 +219,10 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
         """Add a value to its windows. Return False if it is late for all of them."""
         if isinstance(self.windows, SessionWindows):
             return self._add_to_session(key, micros, partial, steps)
-        kept = list(self._taking(self.windows.around(micros)))
-        for start, end in kept:
+        taking = list(self._taking(self.windows.around(micros)))
+        for start, end in taking:
             self._put(key, start, end, partial, steps)
-        return bool(kept)
+        return bool(taking)
 
     def _taking(self, windows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The windows that still take records."""

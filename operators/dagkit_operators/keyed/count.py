@@ -110,6 +110,7 @@ class SumByKey(Operator, Generic[K]):
     def _take_over(self) -> None:
         """Add the sums of the window to the totals, and send both."""
         for key, number in self.in_window.items():
+            # With the code of the key, since only an item can add a key to keyed state.
             self.so_far.put(key, self.so_far.get(key, 0) + number, self.in_window.codes[key])
         self.sums.emit_batch(Batch.of(sorted_by_key(self.in_window.items())))
         self.totals.emit_batch(Batch.of(sorted_by_key((key, self.so_far[key]) for key in self.in_window)))

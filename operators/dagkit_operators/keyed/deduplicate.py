@@ -92,6 +92,7 @@ class Deduplicate(Operator, Generic[T]):
         """Whether the key is not remembered. It is from now on."""
         is_first = key not in self.last_seen
         self.last_seen[key] = self._window_id
+        # Sorting all keys for each new one would take quadratic time, so many are forgotten at a time.
         if is_first and len(self.last_seen) > self.most_keys + self.most_keys // SLACK:
             self._forget_beyond(self.most_keys)
         return is_first

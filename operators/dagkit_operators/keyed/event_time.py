@@ -64,7 +64,8 @@ class EventTime(Rejecting, Generic[T]):
             return batch
         try:
             latest = max(micros_of(time, self.time_unit) for time in keys_of(self.time, batch))
-        except ValueError:  # find the items without a time
+        # One item has no time: one by one, the others pass and it is rejected.
+        except ValueError:
             return self._one_by_one(batch)
         self._latest = latest if self._latest is None else max(self._latest, latest)
         return batch

@@ -1,4 +1,4 @@
-"""Joining two streams by key, in whichever windows the items arrive."""
+"""Joining two streams by key, whatever the windows in which items arrive."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -87,6 +87,7 @@ class _TwoSides(Operator, Generic[L, R]):
             self.rights[key].append((NEW, False, item))
 
     def end_window(self) -> None:
+        # The output is declared by the subclasses, since the type of its pairs differs.
         joined: Outlet[Any] = Outlet(self, output_ports(type(self))["joined"])
         pairs = self._pairs()
         while some := list(islice(pairs, MOST_PAIRS)):
@@ -97,6 +98,7 @@ class _TwoSides(Operator, Generic[L, R]):
         """The pairs with a new item, and items that are sent alone: keys in their order, items as they arrived."""
         due = {key: None for side in (self.lefts, self.rights) for key, kept in side.items() if self._is_due(kept)}
         for key, _ in sorted_by_key(due.items()):
+            # To read a key that is missing would create it.
             lefts, rights = (list(side[key]) if key in side else [] for side in (self.lefts, self.rights))
             yield from _new_pairs(lefts, rights)
             alone = self._forget(self.lefts, key, rights, is_sent=self.sends_left)
@@ -116,6 +118,7 @@ class _TwoSides(Operator, Generic[L, R]):
         """Keep the items of a key that may still find partners. Return those that are to be sent alone."""
         if key not in side:
             return []
+        # Whether an item was in a pair is kept with it: an outer join sends it in pairs or alone, never both.
         has_new_partner = any(window == NEW for window, _, _ in others)
         kept, alone = list[Kept](), list[Any]()
         for window, was_paired, item in side[key]:

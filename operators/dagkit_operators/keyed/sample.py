@@ -78,6 +78,7 @@ class Sample(RowOperator, Generic[T]):
         return round(self.fraction * _ALL)
 
 
+# The last steps of MurmurHash3, after a multiple of the golden ratio for the seed.
 _FIRST, _SECOND = 0x85EBCA6B, 0xC2B2AE35
 _GOLDEN = 0x9E3779B9
 

@@ -54,7 +54,8 @@ def offsets_of(data: "Bytes", byte: int) -> "Places":
     while True:
         offsets = np.empty(room + 1, kind)
         offsets[0] = 0
-        of, into = pa.py_buffer(data), pa.py_buffer(offsets)  # Arrow gives an address faster than numpy
+        # Arrow gives an address faster than numpy.
+        of, into = pa.py_buffer(data), pa.py_buffer(offsets)
         found = library.ends(of.address, of.size, byte, into.address + offsets.itemsize, room)
         if found <= room:
             return offsets[: found + 1]

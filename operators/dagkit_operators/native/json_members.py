@@ -144,7 +144,8 @@ def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "tuple[pa.Reco
     columns, texts = (_Column * len(kinds))(), []
     for column, name, kind in zip(columns, schema.names, kinds, strict=True):
         made = np.empty(len(data), np.uint8), np.empty(lines + 1, np.int32), np.empty(lines, np.uint8)
-        buffers = [pa.py_buffer(one) for one in made]  # Arrow gives an address faster than numpy
+        # Arrow gives an address faster than numpy.
+        buffers = [pa.py_buffer(one) for one in made]
         column.name = text = name.encode(errors="surrogateescape")
         column.length, column.kind = len(text), ord(kind)
         column.texts, column.starts, column.known = (buffer.address for buffer in buffers)
@@ -159,7 +160,8 @@ def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "tuple[pa.Reco
         values = pa.Array.from_buffers(pa.string(), lines, [valid, buffers[1], buffers[0]])
         try:
             arrays.append(values if field.type == pa.string() else pc.cast(values, field.type))
-        except pa.ArrowInvalid:  # a number that the type cannot hold
+        # A number does not fit the type.
+        except pa.ArrowInvalid:
             return None
     return pa.RecordBatch.from_arrays(arrays, schema=schema), Others.of(others)
 

@@ -113,7 +113,8 @@ def native() -> Native | None:
 
     try:
         return Native(compiled, ctypes.CDLL(cimpl.__file__))
-    except (OSError, AttributeError):  # the library is linked into confluent-kafka
+    # confluent-kafka was built with a library that hides its functions.
+    except (OSError, AttributeError):
         return None
 
 

@@ -78,10 +78,8 @@ class AcknowledgeFiles(Operator):
         self._settled.append(name)
 
     def end_window(self) -> None:
-        """Acknowledge the messages with whose files this window has finished.
-
-        The order of items of several inputs is not known, so all are used at the end.
-        """
+        """Acknowledge the messages with whose files this window has finished."""
+        # The order of items of several inputs is not known, so all are used here.
         self.open |= {file.identity: None for file in self._arrived}
         for file in self._described:
             self.open[file.identity] = OpenFile(file.first_block_id, file.block_count, _length_of(file))
@@ -91,7 +89,7 @@ class AcknowledgeFiles(Operator):
         finished = [name for name, file in self.open.items() if file is not None and file.left <= 0]
         for name in finished:
             del self.open[name]
-        # a message that was delivered again, and whose file is still being read, is acknowledged when that has ended
+        # A message that was delivered again, and whose file is still being read, is acknowledged when that has ended.
         settled = [name for name in self._settled if name not in self.open]
         for name in dict.fromkeys([*(file.identity for file in self._missing), *finished, *settled]):
             self.acknowledged.add(name.encode())

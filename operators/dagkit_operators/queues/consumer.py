@@ -41,7 +41,9 @@ class QueueRefused(RunFailure):
 class Consumer:
     """Receives the messages of one queue."""
 
-    def __init__(self, url: str, queue: str, most: int, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, url: str, queue: str, most: int, options: Mapping[str, Any], *, commits_acknowledge: bool
+    ) -> None:
         self._kombu = library("kombu", "queues")
         self._url, self._queue, self._most, self._options = url, queue, most, dict(options)
         self._received: deque[Delivery] = deque()
@@ -55,8 +57,11 @@ class Consumer:
         self._confirmed: deque[Unnamed] = deque()
         self._failure: QueueRefused | None = None
         self._stopped = threading.Event()
+        self._commits_acknowledge = commits_acknowledge
+        """Whether a commit acknowledges the messages that it took; if not, they may wait for other messages."""
+        self._watches_for_quiet = False
         self._quiet_since: float | None = None
-        """When the last message arrived, or the connection was made; None while there is no connection."""
+        """When the broker had no message to send for the first time since the last one; None if it may send one."""
         self._arrived = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"queue {queue}", daemon=True)
         self._thread.start()
@@ -66,7 +71,8 @@ class Consumer:
         if self._failure is not None:
             raise self._failure
         taken: list[Delivery] = []
-        with suppress(IndexError):  # the thread may clear the messages meanwhile: then they come again
+        # The thread may clear the messages meanwhile. They come again.
+        with suppress(IndexError):
             while len(taken) < most:
                 taken.append(self._received.popleft())
         return taken
@@ -75,7 +81,8 @@ class Consumer:
         """Give a delivered message its ID, under which it is acknowledged."""
         with self._delivered_lock:
             self._unnamed[message.id] = message
-            if delivery.received in self._delivered.get("", ()):  # else its connection is lost
+            # If its connection was lost, it is not there, and comes again.
+            if delivery.received in self._delivered.get("", ()):
                 self._delivered[""].remove(delivery.received)
                 self._delivered.setdefault(message.id, []).append(delivery.received)
 
@@ -88,12 +95,13 @@ class Consumer:
         return [self._confirmed.popleft() for _ in range(len(self._confirmed))]
 
     def is_quiet(self, seconds: float) -> bool:
-        """Whether no message has arrived for so long, during which the broker was there."""
+        """Whether the broker has had no message to send for so long."""
+        self._watches_for_quiet = True
         since = self._quiet_since
-        return since is not None and not self._received and time.monotonic() - since >= seconds
+        return since is not None and not (self._received or self._done) and time.monotonic() - since >= seconds
 
     def wait(self, quiet_seconds: float) -> None:
-        """Wait until a message has arrived, none has for so long, or the consumer is closed. For any thread."""
+        """Wait until a message has arrived, there is none for so long, or the consumer is closed. For any thread."""
         while not (self._received or self._failure or self._stopped.is_set() or self.is_quiet(quiet_seconds)):
             since = self._quiet_since
             left = quiet_seconds if since is None else since + quiet_seconds - time.monotonic()
@@ -125,6 +133,7 @@ class Consumer:
                     outage.is_over()
                     self._serve(connection, consumer)
             except Exception as error:  # noqa: BLE001 - `take` raises it on the thread of the loop
+                # Clients count some refusals among the errors that pass, such as an untrusted certificate.
                 if not isinstance(error, lost) or _is_refusal(error):
                     self._failure = self._refused(error)
                     self._arrived.set()
@@ -136,8 +145,9 @@ class Consumer:
         """A connection, which is not open yet."""
         try:
             return self._kombu.Connection(self._url, transport_options=self._options, heartbeat=30)
+        # The text of the error may contain a part of the password: the failure is raised outside, without that context.
         except (KeyError, ValueError):
-            pass  # its text may contain a part of the password
+            pass
         raise QueueRefused(
             f"the URL of the queue {self._queue} is not valid",
             "begin it with a transport of kombu, such as amqp://; in user and password, write / as %2F and # as %23",
@@ -156,7 +166,6 @@ class Consumer:
         queue.queue_declare(passive=True)
         consumer = self._kombu.Consumer(channel, [queue], on_message=self._receive, prefetch_count=self._most)
         consumer.consume()
-        self._quiet_since = time.monotonic()
         return consumer
 
     def _serve(self, connection: Any, consumer: Any) -> None:
@@ -168,31 +177,52 @@ class Consumer:
                 if time.monotonic() - beat > 1:
                     beat = time.monotonic()
                     connection.heartbeat_check()
+                if self._watches_for_quiet:
+                    self._watch_for_quiet(consumer)
             self._acknowledge_done(consumer)
         self._acknowledge_done(consumer)
         consumer.cancel()
+        # Most brokers would do so at the end of the connection. A broker in this process does not.
         for received in chain.from_iterable(self._delivered.values()):
-            received.requeue()  # most brokers would do so; a broker in this process does not
+            received.requeue()
+
+    def _watch_for_quiet(self, consumer: Any) -> None:
+        with self._delivered_lock:
+            unacknowledged = sum(map(len, self._delivered.values()))
+        if unacknowledged < self._most:
+            may_come = consumer.queues[0].queue_declare(passive=True).message_count > 0
+        else:
+            # The broker sends the next message after an acknowledgement of one of these.
+            may_come = self._commits_acknowledge
+        if may_come:
+            self._quiet_since = None
+        elif self._quiet_since is None:
+            self._quiet_since = time.monotonic()
 
     def _receive(self, received: Any) -> None:
         delivery = Delivery.of(received)
         with self._delivered_lock:
             self._delivered.setdefault(delivery.message.id if delivery.is_named else "", []).append(received)
+        self._quiet_since = None
         self._received.append(delivery)
-        self._quiet_since = time.monotonic()
         self._arrived.set()
 
     def _acknowledge_done(self, consumer: Any) -> None:
         sent: list[Unnamed] = []
+        # An ID stays in `_done` until its acknowledgements are sent. If the connection is lost meanwhile, the message
+        # comes again, and is acknowledged then.
         while self._done:
+            self._quiet_since = None  # the broker may send others for them
             with self._delivered_lock:
                 received, unnamed = self._delivered.pop(self._done[0], ()), self._unnamed.get(self._done[0])
-            for one in received:
-                one.ack()
+            for message in received:
+                message.ack()
             if received and unnamed is not None:
                 sent.append(unnamed)
             self._done.popleft()
-        if sent:  # acknowledgements have no answer, but a broker handles the calls of a channel in order
+        # Acknowledgements have no answer. A broker handles the calls of a channel in order, so one that has an answer
+        # confirms those before it.
+        if sent:
             consumer.queues[0].queue_declare(passive=True)
             for unnamed in sent:
                 del self._unnamed[unnamed.id]
@@ -218,16 +248,16 @@ def _is_refusal(error: Exception) -> bool:
 _open: dict[tuple[str, str], Consumer] = {}
 
 
-def opened(url: str, queue: str, most: int, options: Mapping[str, Any]) -> Consumer:
+def connect(url: str, queue: str, most: int, options: Mapping[str, Any], *, commits_acknowledge: bool) -> Consumer:
     """Connect to a queue. A connection that a failed run of this process left is closed: its messages come again."""
     if (url, queue) in _open:
-        closed(_open[url, queue])
-    consumer = Consumer(url, queue, most, options)
+        disconnect(_open[url, queue])
+    consumer = Consumer(url, queue, most, options, commits_acknowledge=commits_acknowledge)
     _open[url, queue] = consumer
     return consumer
 
 
-def closed(consumer: Consumer) -> None:
+def disconnect(consumer: Consumer) -> None:
     """Disconnect."""
     for place, known in list(_open.items()):
         if known is consumer:

@@ -11,10 +11,10 @@ from typing import Any, Generic
 from pydantic import Field, PositiveInt, PrivateAttr, SecretStr
 from typing_extensions import TypeVar
 
-from dagkit import Context, InputOperator, OutputPort, State, Until
+from dagkit import Context, InputOperator, OutputPort, State, Unavailable, Until
 from dagkit_operators.payloads import FileInfo, Rejected
-from dagkit_operators.queues.consumer import Consumer, closed, opened
-from dagkit_operators.queues.queue_message import Delivery, QueueMessage, UnnamedMessages
+from dagkit_operators.queues.consumer import Consumer, connect, disconnect
+from dagkit_operators.queues.queue_message import Delivery, QueueMessage, Unnamed, UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
 
 T = TypeVar("T", default=Any)
@@ -58,7 +58,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     transport_options: Mapping[str, Any] = {}
     """Options of the transport, as kombu describes them."""
     quiet_millis: PositiveInt = 1000
-    """A launch with an end, such as one with `--once`, ends when no message has come for so long."""
+    """A launch with an end, such as one with `--once`, ends when the broker has had no message for so long."""
 
     known = State("")
     """The concatenated digests of the IDs of the last messages."""
@@ -71,32 +71,31 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     _window: int = PrivateAttr(default=0)
     _taken: deque[tuple[int, str]] = PrivateAttr(default_factory=deque)
     """The messages to acknowledge, each with the window that takes it."""
-    _has_removed: bool = PrivateAttr(default=False)
+    _removed: list[Unnamed] = PrivateAttr(default_factory=list)
+    """The messages without an ID that the broker has removed, and that the last look removed from the state."""
+    _still_known: list[Unnamed] = PrivateAttr(default_factory=list)
+    """Those that the state has again, because that look was undone."""
     _consumer: Consumer | None = PrivateAttr(default=None)
     _context: Context | None = PrivateAttr(default=None)
 
     @abstractmethod
     def convert(self, message: QueueMessage) -> T:
-        """The item of a message. Raise ValueError to reject the message."""
+        """The item of a message. Raise ValueError to reject the message, and `Unavailable` to get it again later."""
 
     def setup(self, context: Context) -> None:
-        self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
-        self._taken.clear()
         self._context = context
-        self._consumer = opened(
-            self.url.get_secret_value(), self.queue, self.most_unacknowledged, self.transport_options
-        )
+        self._connect()
 
     def teardown(self) -> None:
         if self._consumer is not None:
-            closed(self._consumer)
+            disconnect(self._consumer)
             self._forget_removed(UnnamedMessages(self.unnamed))
             self._consumer = None
 
     @property
     def has_unrecorded(self) -> bool:
         """Whether the broker has removed messages without an ID: the next launch must not take equal ones for them."""
-        return self._has_removed
+        return bool(self._removed)
 
     def begin_window(self, window_id: int) -> None:
         self._window = window_id
@@ -107,6 +106,28 @@ class AbstractQueueInput(InputOperator, Generic[T]):
 
     def emit_tuples(self) -> None:
         """Send the messages that have arrived."""
+        try:
+            self._look()
+        # The engine undoes the look. On a new connection its messages come again, as all that are not acknowledged.
+        except Unavailable:
+            undone = self._connected
+            disconnect(undone)
+            self._still_known = [*self._removed, *undone.confirmed()]
+            self._connect()
+            raise
+
+    def _connect(self) -> None:
+        self._known = _digests_in(self.known)
+        self._taken.clear()
+        self._consumer = connect(
+            self.url.get_secret_value(),
+            self.queue,
+            self.most_unacknowledged,
+            self.transport_options,
+            commits_acknowledge=not self.settled.is_connected,
+        )
+
+    def _look(self) -> None:
         unnamed = UnnamedMessages(self.unnamed, self.next_unnamed)
         self._forget_removed(unnamed)
         look = _Look({}, set())
@@ -118,22 +139,25 @@ class AbstractQueueInput(InputOperator, Generic[T]):
                 message, is_new = self._named(delivery, unnamed, look)
             if is_new:
                 self._send(message)
+            # The ledger does not record the first one before this look ends. If the look fails, the broker is to have
+            # the message.
             elif message.id in look.messages:
-                self._settle_later(message.id)  # the ledger does not record the first one before this look ends
+                self._settle_later(message.id)
             else:
                 self._settle(message.id)
         self.next_unnamed = unnamed.next_number
         if look.digests:
             self.known += "".join(look.digests)
             if len(self.known) > 2 * _DIGEST * self.remembered:
+                # Only at twice as many, so that not every look copies all of them.
                 self.known = self.known[-_DIGEST * self.remembered :]
-                self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
+                self._known = _digests_in(self.known)
 
     def _forget_removed(self, unnamed: UnnamedMessages) -> None:
-        removed = self._connected.confirmed()
-        for message in removed:
+        self._removed = [*self._still_known, *self._connected.confirmed()]
+        self._still_known = []
+        for message in self._removed:
             unnamed.remove(message)
-        self._has_removed = bool(removed)
 
     def _is_new(self, name: str, look: _Look) -> bool:
         """Whether no message with this ID is known. From now on it is."""
@@ -149,11 +173,11 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         """Give a message its ID. Return the message, and whether it is new."""
         digest = delivery.message.id
         earlier = unnamed.find(digest, self._connected.has) if delivery.is_redelivered else None
-        one = earlier or unnamed.add(digest)
-        self._connected.name(delivery, one)
+        named = earlier or unnamed.add(digest)
+        self._connected.name(delivery, named)
         if earlier is None:
-            look.messages.add(one.id)
-        return replace(delivery.message, id=one.id), earlier is None
+            look.messages.add(named.id)
+        return replace(delivery.message, id=named.id), earlier is None
 
     def _send(self, message: QueueMessage) -> None:
         try:
@@ -170,12 +194,13 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         return _POLL_MILLIS
 
     def _arrived(self) -> list[Delivery]:
-        """The messages to send; in a launch with an end, the input looks again until none has come for a while."""
+        """The messages to send; in a launch with an end, the input looks again until there are none for a while."""
         assert self._context is not None, "it is set up before it runs"
         consumer, quiet_seconds = self._connected, self.quiet_millis / 1000
         taken = consumer.take(self.most_unacknowledged)
         if not taken and self._context.until is not Until.STOPPED and not consumer.is_quiet(quiet_seconds):
-            self._context.in_background(partial(consumer.wait, quiet_seconds))  # a broker may be away for hours
+            # A broker may be away for hours. A wait within the look could not be ended by a stop or an interrupt.
+            self._context.in_background(partial(consumer.wait, quiet_seconds))
         return taken
 
     @property
@@ -205,6 +230,10 @@ class AbstractQueueInput(InputOperator, Generic[T]):
             raise ItemRejected(rejected) from error
         self.rejected.emit(rejected)
         self._settle_later(message.id)
+
+
+def _digests_in(known: str) -> set[str]:
+    return {known[at : at + _DIGEST] for at in range(0, len(known), _DIGEST)}
 
 
 class QueueInput(AbstractQueueInput[QueueMessage]):

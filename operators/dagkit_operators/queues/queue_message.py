@@ -41,7 +41,7 @@ class Delivery:
         content = body if isinstance(body, bytes) else str(body).encode()
         properties = received.properties or {}
         headers = {str(name): _plain(value) for name, value in (received.headers or {}).items()}
-        # the transports that kombu emulates give each message a tag, which stays when it is delivered again
+        # The transports that kombu emulates give each message a tag, which stays when it is delivered again.
         name = properties.get("message_id") or headers.get("id") or properties.get("delivery_tag")
         redelivered = bool((received.delivery_info or {}).get("redelivered"))
         message = QueueMessage(str(name or _digest(content, headers, properties)), content, headers)

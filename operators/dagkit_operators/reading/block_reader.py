@@ -65,6 +65,8 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
 
     def process_whole(self, element: Block) -> Iterator[Batch[Record[T]]] | None:
         """Yield the records of a small file of this machine that is one block and is not compressed."""
+        # For a file of a kilobyte, claims, a tracker and a stream take longer than its lines. Whatever is unusual about
+        # a file is left to `process`.
         if not 0 < element.end <= MOST_WHOLE or not self._is_processed_here or is_of_content(element):
             return None
         if codec_of(element.path, self.compression) is not None:
@@ -72,12 +74,12 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         content = whole_content(element)
         if content is None or (self.compression == "auto" and codec_of_content(content) is not None):
             return None
-        made = self.context_for(element.path).batches_of(content, element)
-        return None if made is None else self._sent_whole(element, made)
+        batches = self.context_for(element.path).batches_of(content, element)
+        return None if batches is None else self._sent_whole(element, batches)
 
-    def _sent_whole(self, element: Block, made: Iterator[Batch[Record[T]] | Unsent]) -> Iterator[Batch[Record[T]]]:
+    def _sent_whole(self, element: Block, batches: Iterator[Batch[Record[T]] | Unsent]) -> Iterator[Batch[Record[T]]]:
         self.unsent_records()  # those of an element for which no receipt is wanted
-        for batch in self.converted(element, made):
+        for batch in self.converted(element, batches):
             yield self.timed(element.path, batch, batch.column(VALUE))
         self.bytes_read += element.end
         self.blocks_metadata_output.emit(element)
@@ -90,7 +92,8 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
     def process(self, element: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the granted range, and send the range that was read."""
         start = tracker.current_restriction().start
-        if start == element.end:  # the block of an empty file, for its receipt: some formats cannot be empty
+        # The block of an empty file, for its receipt. It is not opened: some formats cannot be empty.
+        if start == element.end:
             return
         for batch in self.read(element, tracker):
             yield self.timed(element.path, batch, batch.column(VALUE))

@@ -1,4 +1,4 @@
-"""Making items of records one by one: what a conversion drops, and what it rejects."""
+"""Making items of records one by one. Some records are dropped, and some are rejected."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,26 +35,26 @@ class Conversion:
     drop: Callable[[int], None] | None = None
     """Called with the number of records of which None was made, and which are dropped; without it, None is an item."""
 
-    def of(self, column: Column, given: Sequence[Any]) -> Listed:
-        """Convert the values of a column, which are given in the form that the conversion takes. Reject the invalid."""
+    def of(self, column: Column, values: Sequence[Any]) -> Listed:
+        """Convert the values of a column, in the form that the conversion takes. Reject invalid ones."""
         items: list[Any] = []
         rejected: list[int] = []
-        values = iter(given)
+        remaining = iter(values)
         starts = cache(column.starts)  # computed for the first record that needs them, and kept for the others
         while True:
             try:
-                # In one call for all records: a loop would cost as much as a cheap conversion. What was made before
-                # a record that fails stays in the list, and the next call continues after that record.
-                items.extend(map(self.convert, values))
+                # In one call for all records: a loop would cost as much as a cheap conversion. Items that were made
+                # before a record that fails stay in the list, and the next call continues after that record.
+                items.extend(map(self.convert, remaining))
                 break
             except ValueError as fault:
                 index = len(items) + len(rejected)
                 start = _start(column, starts(), index)
-                self.reject(Rejected(self.path, start, as_text(given[index]), why_invalid(fault)), fault)
+                self.reject(Rejected(self.path, start, as_text(values[index]), why_invalid(fault)), fault)
                 rejected.append(index)
             except Exception as error:
                 index = len(items) + len(rejected)
-                text = clipped(as_text(given[index]))
+                text = clipped(as_text(values[index]))
                 line = f"{_line_at(_start(column, starts(), index))} of {shown(self.path)}: {text}"
                 error.add_note(f"of {line}; only a ValueError rejects a record, any other exception fails the run")
                 raise
@@ -85,5 +85,5 @@ def _starts_of(starts: Sequence[int] | None, rejected: list[int], dropped: list[
 
 def _without(values: Sequence[Any], indices: list[int]) -> list[Any]:
     """The values at all other indices."""
-    out = set(indices)
-    return [value for index, value in enumerate(values) if index not in out] if out else list(values)
+    excluded = set(indices)
+    return [value for index, value in enumerate(values) if index not in excluded] if excluded else list(values)

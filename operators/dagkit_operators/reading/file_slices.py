@@ -1,4 +1,4 @@
-"""Reading files in slices that say where in their file they lie."""
+"""Reading files in slices. Those of `FileSliceReader` have their file and their position in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,9 +87,9 @@ class FileSliceReader(BlockReader[FileSlice]):
 
     def setup(self, context: Context) -> None:
         super().setup(context)
-        # glibc returns freed memory to the system above a threshold, and raises it when an object of that size is
-        # freed. Without this, the system would have to provide the memory of each chunk again, which takes longer than
-        # to copy the chunk.
+        # glibc returns freed memory to the system above a threshold, and raises the threshold when an object of that
+        # size is freed. Without this, the system would have to provide the memory of each chunk again, which takes
+        # longer than to copy the chunk.
         bytes(FREED)
 
     def read(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[FileSlice]]]:

@@ -54,6 +54,7 @@ class OpenStream:
             opened = OpenBlock(block, opens.enter_context(setup(block)), make(), opens)
         with opened.opens.pop_all() as opens:
             yield opened
+            # A block that was split is not done: another reader has its end, and the next block begins behind that.
             if self.keeps and not block.last and is_done():
                 self._last = OpenBlock(block, opened.stream, opened.context, opens.pop_all())
 

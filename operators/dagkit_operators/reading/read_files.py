@@ -11,6 +11,7 @@ from dagkit.ranges import OffsetRange
 from dagkit_operators.compression.opening import FOUND_AGAIN, facts_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Tracker
+from dagkit_operators.filesystem.access import BadFile
 from dagkit_operators.filesystem.identities import witness_in
 from dagkit_operators.payloads import BLOCK_SIZE, VALUE, FileInfo, Record
 from dagkit_operators.reading.conversion import Conversion
@@ -53,7 +54,8 @@ class ReadFiles(LinesReader[T], SplittableOperator[FileInfo], Generic[T]):
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
         try:
             is_whole = self.is_read_whole(self.block_of(element))
-        except InputUnreadable:  # `process` raises it, when the file has joined the work that can be set aside
+        except (BadFile, InputUnreadable):
+            # `process` raises it again. The file is work in the queue by then, which `on_bad_file` can set aside.
             return [restriction]
         if is_whole:
             return [restriction]

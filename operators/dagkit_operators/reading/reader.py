@@ -1,4 +1,4 @@
-"""What all readers of files share: a reader context, an open stream, and what becomes of records that are refused."""
+"""The base of all readers of files: a reader context, an open stream, and an output for rejected records."""
 
 import hashlib
 import logging
@@ -82,13 +82,13 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
     _stream: OpenStream = PrivateAttr(default_factory=OpenStream)
     _instead: Mapping[str, Any] | None = PrivateAttr(default=None)
-    """What the receipt of the file that was read last states instead of what it was found with."""
+    """Facts that replace those with which the file that was read last was found, for its receipt."""
     _unsent: tuple[int, int] = PrivateAttr(default=(0, 0))
     """How many records were rejected and dropped since the last answer of `unsent_records`."""
 
     @model_validator(mode="after")
     def _shares_properties_with_its_context(self) -> Self:
-        """Set what both have to what was set in either, else to the reader's default."""
+        """Set each property that both have to the value that was set in either, else to the reader's default."""
         context, names = self.reader_context, type(self).model_fields
         shared = names.keys() & type(context).model_fields.keys()
         values = {name: getattr(context, name) for name in type(context).model_fields}
@@ -100,10 +100,10 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
                 raise ValueError(f"{problem}: they are one property, so set {name} alone")
             values[name] = own if is_own or not is_theirs else theirs
         if shared:
-            made = type(context).model_validate(values)  # an invalid value is a fault of the property of that name
-            # Only what was set there counts as set: what came from the reader may change with the reader's property.
-            object.__setattr__(made, "__pydantic_fields_set__", set(context.model_fields_set))
-            self.__dict__.update({"reader_context": made, **{name: getattr(made, name) for name in shared}})
+            joined = type(context).model_validate(values)  # an invalid value is a fault of the property of that name
+            # Values from the reader do not count as set in the context: they change with the reader's property.
+            object.__setattr__(joined, "__pydantic_fields_set__", set(context.model_fields_set))
+            self.__dict__.update({"reader_context": joined, **{name: getattr(joined, name) for name in shared}})
         return self
 
     def sets_aside(self, error: Exception) -> bool:
@@ -160,7 +160,9 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         self._unsent = (0, 0)
         try:
             yield from self._read_as_it_is(block, tracker)
-        except FileReplaced:  # it is noticed before anything is read
+        except FileReplaced:
+            # It is raised before anything is read. The new file is found again and read as a whole, so its blocks are
+            # left to that, if no other block of the old file was read: a block that is the whole file.
             if FOUND_AGAIN not in (block.facts or {}) or block.start or not _ends_file(block):
                 raise
             self._leave_to_the_finder(block, tracker, "was replaced before it was read")
@@ -172,6 +174,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
             yield from self._read_completed(block, now, tracker)
         elif not is_whole:
             yield from self._read(block, block, tracker)
+        # Positions of the content are not those of the block. The block is claimed as one, before and after.
         elif tracker.try_claim(block.start):
             yield from self._read(block, self._content_block(block), self._behind(block))
             tracker.try_claim(block.end)
@@ -191,6 +194,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
                 tracker.try_claim(block.end)
         else:
             yield from self._read(there, there, tracker)
+            # The bytes that came later belong to no block. The reader of the last part reads them, unless it was split.
             if _ends_file(block) and tracker.current_restriction().stop == block.end:
                 yield from self._read(rest, rest, self._behind(rest))
 
@@ -201,7 +205,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         tracker.try_claim(block.end)
 
     def _behind(self, block: Block) -> Tracker:
-        """The tracker for positions that are not granted by that of the block: of a content, or behind the block."""
+        """A tracker for positions that the tracker of the block does not have: of a content, or behind the block."""
         end = OFFSET_INFINITY if self.is_read_whole(block) else block.end
         return self.context_for(block.path).tracker_of(OffsetRange(block.start, end))
 
@@ -227,7 +231,8 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         return None if self._instead is None else now
 
     def _described(self, block: Block, now: Found) -> Mapping[str, Any] | None:
-        """What a receipt states of a file as it is now; None if the file is being changed."""
+        """The facts of a file as it is now, for its receipt; None if the file is being changed."""
+        # Its hash and its status must be those of the same content: a change within a tick would keep the time.
         time.sleep(settles_in_millis(now, time.time_ns() // 1_000_000) / 1000)
         content, buffer = hashlib.sha256(), memoryview(bytearray(self.chunk_size))
         with self.setup_stream(replace(block, end=now.length, facts={"length": now.length})) as stream:
@@ -268,6 +273,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         def is_done() -> bool:
             return tracker.current_restriction().stop == block.end
 
+        # A context keeps what it learns of a file in private attributes, so each stream has a copy of its own.
         copied = self.context_for(block.path).model_copy
         with self._stream.of(content, lambda _: self._open_content(block), copied, is_done) as opened:
             yield from self.converted(block, opened.context.batches(opened.stream, content, tracker))
@@ -279,25 +285,25 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         with self.setup_stream(block) as stream:
             yield stream if codec is None else content_of(stream, block, codec, self._indexes, self.get_fs_instance())
 
-    def converted(self, block: Block, made: Iterable[Batch[Record[T]] | Unsent]) -> Iterator[Batch[Record[T]]]:
-        """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
+    def converted(self, block: Block, results: Iterable[Batch[Record[T]] | Unsent]) -> Iterator[Batch[Record[T]]]:
+        """Convert the records of a context. Records that either of them rejects go to `rejected`."""
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
-        for one in made:
-            if isinstance(one, Rejected):
-                self.reject(one)
-            elif isinstance(one, Broken):
+        for result in results:
+            if isinstance(result, Rejected):
+                self.reject(result)
+            elif isinstance(result, Broken):
                 if not self.rejected.is_connected:
-                    raise one.failure
-                self._send_rejected(one.rejected)
-            elif isinstance(one, Ignored):
-                self.note_ignored(one)
-            elif isinstance(one, Dropped):
-                self._drop(one.records)
+                    raise result
+                self._send_rejected(result.rejected)
+            elif isinstance(result, Ignored):
+                self.note_ignored(result)
+            elif isinstance(result, Dropped):
+                self._drop(result.records)
             elif self.converts:
-                column = one.column(VALUE)
+                column = result.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))
             else:
-                yield one
+                yield result
 
     def reject(self, rejected: Rejected, fault: Exception | None = None) -> None:
         """Send a record to `rejected`. Raise LineRejected if that output is not connected."""
@@ -327,7 +333,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         return self._codec_of(self.block_of(element)) is not None
 
     def record_end(self, element: Any, start: int, stop: int) -> int:
-        """The end of the record that starts at a position of the content of an element, of which `stop` was reached."""
+        """The end of the record that starts at a position of an element's content, which was read up to `stop`."""
         block = self._block_as_read(element)
         context = self.context_for(block.path).model_copy()
         stop = OFFSET_INFINITY if self.is_read_whole(block) else stop  # that of the file

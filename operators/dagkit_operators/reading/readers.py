@@ -86,12 +86,12 @@ class RecordReader(BlockReader[bytes]):
             if not isinstance(self.reader_context, ReadAheadLineReaderContext):
                 raise ValueError(f"mode is {self.mode!r}, and reader_context reads records of a fixed width")
             return self
-        given = self.reader_context if isinstance(self.reader_context, FixedBytesReaderContext) else None
-        length = self.record_length or (None if given is None else given.length)
+        fixed = self.reader_context if isinstance(self.reader_context, FixedBytesReaderContext) else None
+        length = self.record_length or (None if fixed is None else fixed.length)
         if length is None:
             raise ValueError(f"mode is {self.mode!r}, and record_length is not set; set it to the bytes of a record")
-        if given is not None and given.length not in (None, length):
-            raise ValueError(f"record_length is {length}, and reader_context.length is {given.length}; set one of them")
+        if fixed is not None and fixed.length not in (None, length):
+            raise ValueError(f"record_length is {length}, and reader_context.length is {fixed.length}; set one of them")
         context = FixedBytesReaderContext(length=length, chunk_size=self.chunk_size)
         self.__dict__.update(reader_context=context, record_length=length)
         return self

@@ -84,10 +84,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
         return OffsetRange(0, OFFSET_INFINITY)
 
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
-        """Divide the lines that existed when the file was found into parts; the last part is unbounded.
-
-        A line without a delimiter belongs to the last part, so all others can be read to their end without waiting.
-        """
+        """Divide the lines that existed when the file was found into parts; the last part is unbounded."""
+        # Parts end with complete lines, so that all but the last can be read to their end without waiting.
         *parts, last = OffsetRange(0, max(1, self._ended(element, 0, element.length))).split(self.part_size)
         yield from parts
         yield OffsetRange(last.start, restriction.stop)
@@ -97,15 +95,16 @@ class TailFiles(ReadFiles[T], Generic[T]):
         if restriction.is_bounded():
             return restriction
         end = self._ended(element, restriction.start)
-        return restriction.truncate(end) if end > restriction.start else None  # a later launch reports what is lost
+        # Without a complete line nothing is read now, and a file that is gone is reported as lost by a later launch.
+        return restriction.truncate(end) if end > restriction.start else None
 
     def _ended(self, element: FileInfo, start: int, stop: int = OFFSET_INFINITY) -> int:
         """The end of the last complete line after `start`, which is the start of a line; `start` if there is none."""
         with ExitStack() as opens:
-            there, stream = _found(element, opens)
-            if there is None or there.length < start:
+            found = _found(element, opens)
+            if found is None or found[0].length < start:
                 return start
-            assert stream is not None, "an existing file was opened"
+            there, stream = found
             stop = min(stop, there.length)
             end = self.reader_context.last_end(stream, start, stop)
             return start if end is None else min(end, stop)
@@ -120,10 +119,10 @@ class TailFiles(ReadFiles[T], Generic[T]):
     @contextmanager
     def opened_content(self, element: FileInfo) -> Iterator[Seekable]:
         with ExitStack() as opens:
-            _, stream = _found(element, opens)
-            if stream is None:
+            found = _found(element, opens)
+            if found is None:
                 raise FileChanged(f"{shown(element.path)} is gone, or another file has its name")
-            yield stream
+            yield found[1]
 
     def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
         if codec_of(element.path, "auto") is not None:
@@ -133,21 +132,22 @@ class TailFiles(ReadFiles[T], Generic[T]):
             )
         stretch = tracker.current_restriction()
         with ExitStack() as opens:
-            there, stream = _found(element, opens)
-            if there is None:
+            found = _found(element, opens)
+            # A part with an end was made of complete lines, so that the file had those bytes.
+            if found is None:
                 reason = "is gone, or was cut or rewritten, or another file has its name"
                 self._lose(Lost(element.path, stretch.start, reason))
-            elif there.length < (stretch.stop if stretch.is_bounded() else stretch.start):
-                self._lose(Lost(element.path, stretch.start, f"was cut to {there.length} bytes"))
+            elif found[0].length < (stretch.stop if stretch.is_bounded() else stretch.start):
+                self._lose(Lost(element.path, stretch.start, f"was cut to {found[0].length} bytes"))
             else:
-                assert stream is not None, "an existing file was opened"
+                there, stream = found
                 if self.times_by_change:
                     self.observe([there.modified_millis * 1000])
                 block = Block(0, element.path, stretch.start, there.length)
-                made = self.converted(block, self._batches(element, there, stream, block, tracker))
-                yield from self.items(block, made)
+                batches = self.converted(block, self._batches(element, there, stream, block, tracker))
+                yield from self.items(block, batches)
                 return
-            tracker.try_claim(OFFSET_INFINITY)
+            tracker.try_claim(OFFSET_INFINITY)  # nothing more can be read of the file
 
     def _batches(
         self, element: FileInfo, there: Found, stream: Stream, block: Block, tracker: Tracker
@@ -158,13 +158,15 @@ class TailFiles(ReadFiles[T], Generic[T]):
             yield from lines.batches(stream, block, tracker)
             tracker.try_claim(OFFSET_INFINITY)
         elif not (yield from lines.ended_batches(stream, block, tracker)):
+            # A part with an end whose last line has no delimiter any more was rewritten. To wait for the delimiter
+            # would keep a launch with an end open for ever.
             if part.is_bounded():
                 self._lose_rest(element, there, stream, part, tracker)
             else:
                 tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
 
     def _lose_rest(self, element: FileInfo, there: Found, stream: Stream, part: OffsetRange, tracker: Tracker) -> None:
-        """Report a part whose last line was complete when the part was made, and is not any more."""
+        """Report the rest of a part whose last line was complete when the part was made, and is no longer."""
         ended = self.reader_context.last_end(stream, part.start, there.length)
         start = part.start if ended is None else ended
         if tracker.try_claim(start):
@@ -181,7 +183,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def _lose(self, lost: Lost) -> None:
         if not self.lost.is_connected:
             raise FileChanged(
-                f"{shown(lost.path)} {lost.reason}, after it was read to byte {lost.start}: what it held from there "
+                f"{shown(lost.path)} {lost.reason}, after it was read to byte {lost.start}: its content from there "
                 "on is lost",
                 "connect the output `lost` to continue with the other files",
             )
@@ -195,12 +197,14 @@ def length_of(path: str) -> int:
 
 
 def _renamed_or_written_millis(there: Found) -> float:
-    """When a local file was renamed or written to last: its writer may not have written for long before that."""
+    """When a local file was renamed or written to last."""
+    # Programs that rotate logs rename a file before its writer opens another one, and the last line may be old by then.
+    # So a minute counts from the rename, which changes the status of the file and not its content.
     status = status_of(local_path(there.path))
     return there.modified_millis if status is None else max(status.st_mtime_ns, status.st_ctime_ns) / 1_000_000
 
 
-def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[None, None]:
+def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | None:
     """Open the file with the identity that was found, under whichever name it now has in its folder."""
     for path in _names(element):
         with reading_from(path):
@@ -211,10 +215,10 @@ def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[
                 stream = opens.enter_context(opened(path))
             except (FileNotFoundError, NotRegular):
                 continue
-            # checked after opening: if another file took the name before, this check sees it
+            # After opening: if another file took the name before, this check sees it.
             if has_identity(path, element.identity):
                 return there, stream
-    return None, None
+    return None
 
 
 def _names(element: FileInfo) -> Iterator[str]:

@@ -62,7 +62,8 @@ class _Branching(Rejecting, Generic[T]):
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
         column = processed_column(batch, self.on)
-        with suppress(ValueError):  # the next line finds the items that raise it
+        # A ValueError does not show which item caused it: the lines after this block find it.
+        with suppress(ValueError):
             return batch, mask_of(predicate, column)
         results, taken = self.tried(predicate, column, ItemsOf(batch))
         return only(batch, taken), pa.array([bool(result) for result in results], pa.bool_())

@@ -85,18 +85,18 @@ class Filter(RejectingRowOperator, Generic[T]):
         return self._passing(batch, field, column, self.predicate)
 
     def _where(self, batch: Batch[T], column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
-        with suppress(ValueError):  # the next line finds the items that raise it
+        # A ValueError does not show which item caused it: the lines after this block find it.
+        with suppress(ValueError):
             return batch.where(mask_by_value(predicate, column))
         results, taken = self.tried(predicate, column, ItemsOf(batch))
         return only(batch, list(compress(taken, results)))
 
     def _passing(self, batch: Batch[T], field: str | None, column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
-        """The items whose values in this column pass the predicate, tested one by one.
-
-        The values stay decoded: that costs less than finding their bytes again.
-        """
+        """The items whose values in this column pass the predicate, tested one by one."""
+        # They stay decoded in the result, which costs less than finding their bytes again.
         values = column.values()
-        with suppress(ValueError):  # the next line finds the items that raise it
+        # A ValueError does not show which item caused it: the lines after this block find it.
+        with suppress(ValueError):
             return remade(batch, field, kept_values_of(column, values, keeping(predicate)(values)))
         results, taken = self.tried(predicate, column, ItemsOf(remade(batch, field, column)))
         passing = list(compress(taken, results))

@@ -49,6 +49,7 @@ class Items(InputOperator, Generic[T]):
         return self._is_upgraded
 
     def setup(self, context: Context) -> None:  # noqa: ARG002 - each launch compares the list
+        # Earlier versions saved the number alone: the first items of the list count as sent.
         self._is_upgraded = len(self.digests) < self.sent * DIGEST
         if self._is_upgraded:
             first = self.items[: self.sent]

@@ -83,17 +83,18 @@ class Map(RejectingRowOperator, Generic[S, T]):
         column = column_of(batch, field)
         if self.function is None:
             return _with(batch, field, self._made_at_once(column))
-        with suppress(ValueError):  # the next line finds the items that raise it
+        # A ValueError does not show which item caused it: the lines after this block find it.
+        with suppress(ValueError):
             return _with(batch, field, _made_by(self.function, column))
         results, taken = self.tried(self.function, column, ItemsOf(batch))
         return _with(only(batch, taken), field, picked_of(column, results, taken))
 
     def _made_at_once(self, column: Column) -> Column:
         assert self.batch is not None, "the validator refuses a map without a function"
-        made = as_column(self.batch(column))
-        if len(made) != len(column):
-            raise ValueError(f"the batch function made {len(made)} values of {len(column)}; one for each is needed")
-        return made.placed(column.starts, column.part_start())
+        values = as_column(self.batch(column))
+        if len(values) != len(column):
+            raise ValueError(f"the batch function made {len(values)} values of {len(column)}; one for each is needed")
+        return values.placed(column.starts, column.part_start())
 
 
 class FlatMap(RejectingRowOperator, Generic[S, T]):
@@ -164,7 +165,8 @@ def as_column(made: Any) -> Column:
     """The result of a `batch` function as a column."""
     if isinstance(made, Column):
         return made
-    if hasattr(made, "to_pylist"):  # an Arrow array; isinstance would have to load Arrow
+    # An Arrow array. For isinstance, Arrow would have to be loaded.
+    if hasattr(made, "to_pylist"):
         return Arrowed(made)
     return Listed(made.tolist() if hasattr(made, "tolist") else list(made))
 
@@ -178,7 +180,7 @@ def _no_text(made: Iterable[Any]) -> Iterable[Any]:
 
 
 def _repeated(column: Column, counts: list[int]) -> Column:
-    """Repeat each value as often as its count says."""
+    """Repeat each value by its count."""
     if isinstance(column, Constant):
         return column.of_length(sum(counts))
     return Listed(list(chain.from_iterable(map(repeat, column.values(), counts))))

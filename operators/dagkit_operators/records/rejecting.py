@@ -20,9 +20,9 @@ class ItemRejected(RunFailure):
     caused_by_author = True
 
     def __init__(self, rejected: Rejected, place: str = "") -> None:
-        """`place` says where the item was read; without it, the message names only the file."""
+        """`place` is where the item was read; without it, the message names only the file."""
         self.rejected = rejected
-        # no position: an item that is tried again alone does not know it, and must give the same message
+        # No position: an item that is tried again alone does not know it, and must give the same message
         place = place or shown(rejected.path)
         super().__init__(
             f"the item {clipped(rejected.text)}{f' of {place}' * bool(place)} is rejected: {rejected.reason}"
@@ -51,7 +51,8 @@ class Rejecting(Operator):
         """
         results: list[Any] = []
         taken: list[int] = []
-        places = cache(column.places)  # computed for the first item that is rejected
+        # Computed for the first item that is rejected: most batches have none.
+        places = cache(column.places)
         for index, value in enumerate(column.values()):
             try:
                 result = function(value)

@@ -136,7 +136,7 @@ def _names_in(model: Any) -> MemberNames | None:
 def _by_kind(values: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]]:
     """Values by their class."""
     kinds = {*map(type, values)}
-    return ((kind, values if len(kinds) == 1 else [one for one in values if type(one) is kind]) for kind in kinds)
+    return ((kind, values if len(kinds) == 1 else [value for value in values if type(value) is kind]) for kind in kinds)
 
 
 def _joined(texts: Sequence[Any]) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dagkit_operators.sql.databases import Connection, columns, quoted, quoted_name
+from dagkit_operators.sql.connection import Connection, columns, quoted, quoted_name
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of
 from dagkit_operators.tables.storage import table_mismatched
 
@@ -51,11 +51,13 @@ class AnyDatabase(Connection):
         import pyarrow as pa  # noqa: PLC0415 - as above
 
         try:
-            with closing(self._connection.cursor()) as cursor:  # that of DuckDB fails for good after an error
+            # A cursor of its own: that of DuckDB fails at each statement after an error.
+            with closing(self._connection.cursor()) as cursor:
                 cursor.execute(f"SELECT * FROM {quoted(table)} WHERE 1 = 0")
                 names = _names(cursor)
         except self.errors as error:
-            self.rollback()  # some databases do nothing more in a transaction that had an error
+            # Some databases execute nothing more in a transaction that had an error.
+            self.rollback()
             if kind_of(error) is Kind.STATEMENT:
                 return None
             raise failure_of(error, self.name) from error
@@ -66,7 +68,8 @@ class AnyDatabase(Connection):
             super().insert(table, rows, mode=mode, temporary=temporary)
             return
         names = rows.column_names
-        if mode == "create":  # databases differ in the names of their types
+        # Databases differ in the names of their types, so the author creates the table.
+        if mode == "create":
             raise table_mismatched(f"{self.name} has no table {table}", f"create it, with the columns {columns(names)}")
         marks = ", ".join(self._mark_of(number) for number in range(1, len(names) + 1))
         into = f"{quoted(table)} ({', '.join(map(self._quoted, names))})"
@@ -77,23 +80,30 @@ class AnyDatabase(Connection):
         try:
             self._connection.rollback()
         except self.errors as error:
-            if "no transaction is active" not in str(error):  # then nothing has to be rolled back
+            # Without a transaction, nothing has to be rolled back.
+            if "no transaction is active" not in str(error):
                 raise failure_of(error, self.name) from error
 
-    def update(self, table: str, rows: "pa.Table", key: Sequence[str]) -> None:
-        """Update the rows with the keys of these, and insert the others; of those with one key, the last one counts."""
+    def check(self, table: str, schema: "pa.Schema", key: Sequence[str], there: "pa.Schema") -> None:
+        """Do nothing: no statement that all databases have checks an insertion without inserting."""
+
+    def load(self, table: str, rows: "pa.Table", key: Sequence[str], there: "pa.Schema") -> None:  # noqa: ARG002 - the types of columns are unknown
         import pyarrow as pa  # noqa: PLC0415 - as above
+
+        if not key:
+            self.insert(table, rows)
+            return
 
         others = [name for name in rows.column_names if name not in key]
         latest = {tuple(row[name] for name in key): row for row in rows.to_pylist()}
-        found = f"SELECT 1 FROM {quoted(table)} WHERE {self._equals(key, ' AND ')}"
-        there = {values for values in latest if self._has(found, values)}
-        if others and there:
+        lookup = f"SELECT 1 FROM {quoted(table)} WHERE {self._equals(key, ' AND ')}"
+        known = {values for values in latest if self._has(lookup, values)}
+        if others and known:
             changes = f"{self._equals(others, ', ')} WHERE {self._equals(key, ' AND ', after=len(others))}"
-            for values in there:
+            for values in known:
                 new_values = [latest[values][name] for name in others]
                 self._cursor.execute(f"UPDATE {quoted(table)} SET {changes}", [*new_values, *values])
-        added = [row for values, row in latest.items() if values not in there]
+        added = [row for values, row in latest.items() if values not in known]
         if added:
             self.insert(table, pa.Table.from_pylist(added, rows.schema))
 
@@ -116,7 +126,7 @@ class AnyDatabase(Connection):
 
 
 def _names(cursor: Any) -> list[str]:
-    return [each[0] for each in cursor.description]
+    return [column[0] for column in cursor.description]
 
 
 def _array(values: Sequence[Any]) -> "pa.Array":

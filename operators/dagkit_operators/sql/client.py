@@ -8,7 +8,8 @@ from pydantic import Field, SecretStr, StrictBool, field_validator, model_valida
 
 from dagkit import Operator
 from dagkit_operators.sql.any_database import AnyDatabase
-from dagkit_operators.sql.databases import Connection, check_url, connected
+from dagkit_operators.sql.connection import Connection
+from dagkit_operators.sql.databases import check_url, connect
 from dagkit_operators.tables.storage import database_refused
 
 Option = Annotated[StrictBool | int | str, Field(union_mode="left_to_right")]
@@ -22,8 +23,7 @@ class SqlClient(Operator):
     """The database: `sqlite:///` and a path, or `postgresql://user@host:port/database` with options after a `?`.
 
     A relative path of SQLite starts from the working directory of the launch. Only a writer that may create its table
-    creates the file. `?timeout_millis=100` says how long
-    SQLite waits for a lock, by default five seconds.
+    creates the file. `?timeout_millis=100` sets how long SQLite waits for a lock, by default five seconds.
     """
     driver: str = ""
     """In place of a URL: a module with the interface of PEP 249, such as `pymysql`, or of ADBC, such as
@@ -56,11 +56,11 @@ class SqlClient(Operator):
         places = (str(self.options[name]) for name in ("host", "database", "path") if name in self.options)
         return self.url or " ".join((self.driver, *places))
 
-    def connected(self, home: str = "", *, creates: bool = False) -> Connection:
+    def connect(self, home: str = "", *, creates: bool = False) -> Connection:
         """Connect to the database. A missing file of SQLite is created if `creates` is set, else refused."""
         password = None if self.password is None else self.password.get_secret_value()
         if self.url:
-            return connected(self.url, password, home, creates=creates)
+            return connect(self.url, password, home, creates=creates)
         try:
             module = importlib.import_module(self.driver)
         except ImportError as error:

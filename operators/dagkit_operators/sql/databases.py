@@ -1,14 +1,14 @@
-"""Connections to databases by ADBC, whose results and bulk inserts are Arrow columns."""
+"""The databases that a URL names: PostgreSQL, and files of SQLite."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from dagkit_operators.libraries import library
-from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
-from dagkit_operators.tables.storage import RowRefused, database_refused
+from dagkit_operators.sql.connection import Connection
+from dagkit_operators.sql.faults import failure_of
+from dagkit_operators.sql.postgres import Postgres
+from dagkit_operators.tables.storage import database_refused, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,135 +32,6 @@ def check_url(url: str) -> str:
     return url
 
 
-def quoted(table: str) -> str:
-    """The name of a table in SQL, which may begin with that of its schema and a dot."""
-    return ".".join(map(quoted_name, table.split(".")))
-
-
-def quoted_name(name: str) -> str:
-    """A name in SQL, such as that of a column."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-class Connection:
-    """One connection. A transaction begins with the first statement, and ends with `commit` or `rollback`."""
-
-    mark: str = "?"
-    """Stands for the parameter of a statement."""
-    finding: ClassVar[str] = "SELECT 1 FROM pragma_table_info(?) LIMIT 1"
-    """The statement that returns a row if there is a table of a name."""
-    literal: ClassVar[str] = "quote({})"
-    """The expression whose value is that of a column as SQL; empty if databases differ in it."""
-
-    def __init__(self, name: str, connect: Callable[[], Any], driver: Any) -> None:
-        self.name = name
-        """The database in messages, without secrets."""
-        self.errors: type[Exception] = driver.Error
-        """What the driver raises."""
-        with self.failing():
-            self._connection = connect()
-            self._cursor = self._connection.cursor()
-
-    def close(self) -> None:
-        """Close the connection, and roll back what is not committed."""
-        for each in (self._cursor, self._connection):
-            with suppress(Exception):  # a connection that is lost cannot be closed, and has nothing to lose
-                each.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def failing(self) -> Iterator[None]:
-        """Raise a failure with a code for an error of the driver."""
-        try:
-            yield
-        except self.errors as error:
-            raise failure_of(error, self.name) from error
-
-    def execute(self, statement: str, parameter: str | None = None) -> list[tuple[Any, ...]]:
-        """Execute a statement, and return its rows."""
-        with self.failing():
-            return self.run(statement, parameter)
-
-    def run(self, statement: str, parameter: str | None = None) -> list[tuple[Any, ...]]:
-        """Execute a statement, and return its rows. Errors of the driver pass as they are."""
-        if parameter is None:  # a question mark is then part of the statement, such as one in a query of the author
-            self._cursor.execute(statement)
-        else:
-            self._cursor.execute(statement.replace("?", self.mark), [parameter])
-        return list(self._cursor.fetchall()) if self._cursor.description else []
-
-    def table(self, statement: str) -> "pa.Table":
-        """The rows of a query as columns. Types of the database without one of Arrow become text."""
-        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
-
-        with self.failing():
-            self._cursor.execute(statement)
-            rows: pa.Table = self._cursor.fetch_arrow_table()
-        for index, field in enumerate(rows.schema):
-            if isinstance(field.type, pa.BaseExtensionType):
-                stored = [chunk.storage for chunk in rows.column(index).chunks]
-                rows = rows.set_column(index, field.name, pa.chunked_array(stored, field.type.storage_type))
-        return rows
-
-    def commit(self) -> None:
-        """Commit. Raise `RowRefused` for a constraint that the database checks now."""
-        try:
-            self._connection.commit()
-        except self.errors as error:
-            if kind_of(error) is Kind.ROWS:
-                raise RowRefused(self.name, "a row", text_of(error)) from error
-            raise failure_of(error, self.name) from error
-
-    def rollback(self) -> None:
-        with self.failing():
-            self._connection.rollback()
-
-    def insert(self, table: str, rows: "pa.Table", *, mode: str = "append", temporary: bool = False) -> None:
-        """Insert rows. Errors of the driver pass as they are: the caller finds the row that is refused."""
-        schema, _, name = table.rpartition(".")
-        into = {"db_schema_name": schema} if schema else {}
-        with self._connection.cursor() as cursor:  # that of DuckDB would insert the parameters of later statements, too
-            cursor.adbc_ingest(name, rows, mode=mode, temporary=temporary, **into)
-
-    def schema_of(self, table: str) -> "pa.Schema | None":
-        """The columns of a table; None if there is no such table."""
-        if not self.execute(self.finding, self.table_name(table)):  # asking for its columns would break the transaction
-            return None
-        schema, _, name = table.rpartition(".")
-        with self.failing():
-            found: pa.Schema = self._connection.adbc_get_table_schema(name, db_schema_filter=schema or None)
-        return found
-
-    def table_name(self, table: str) -> str:
-        """The name of a table as `finding` takes it."""
-        return table
-
-
-class Postgres(Connection):
-    """A connection to PostgreSQL, or to a database that speaks its protocol."""
-
-    mark = "$1"
-    finding = "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
-    literal = "quote_literal({}::text)"
-
-    def __init__(self, url: str, password: str | None) -> None:
-        driver = library("adbc_driver_postgresql.dbapi", "sql")
-        parts = urlsplit(url)
-        address = parts.netloc
-        if password is not None:
-            user, _, host = parts.netloc.rpartition("@")
-            address = f"{user}:{quote(password, safe='')}@{host}"
-        super().__init__(url, lambda: driver.connect(urlunsplit(parts._replace(netloc=address))), driver)
-
-    def table_name(self, table: str) -> str:
-        return quoted(table)
-
-
 class Sqlite(Connection):
     """A connection to a file of SQLite."""
 
@@ -179,20 +50,26 @@ class Sqlite(Connection):
 
         super().__init__(url, connect, driver)
 
+    def writable(self, rows: "pa.Table", there: "pa.Schema") -> "pa.Table":  # noqa: ARG002 - SQLite declares no types
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        for index, field in enumerate(rows.schema):
+            if pa.types.is_decimal(field.type):  # SQLite has no decimals, and text loses nothing
+                rows = rows.set_column(index, field.name, rows.column(index).cast(pa.string()))
+            elif pa.types.is_nested(field.type):
+                raise table_mismatched(f"SQLite has no type for the column {field.name}, which holds {field.type}")
+        return rows
+
     def rollback(self) -> None:
         try:
             self._connection.rollback()
         except self.errors as error:
             if "no transaction is active" not in str(error):
                 raise failure_of(error, self.name) from error
-            self.run("BEGIN")  # a trigger rolled back, and the driver began none again
+            # A trigger rolled back, and the driver did not begin a transaction after that.
+            self.run("BEGIN")
 
 
-def connected(url: str, password: str | None = None, home: str = "", *, creates: bool = True) -> Connection:
+def connect(url: str, password: str | None = None, home: str = "", *, creates: bool = True) -> Connection:
     """Connect to the database at a URL. A relative path of SQLite starts from `home`."""
     return Sqlite(url, home, creates=creates) if urlsplit(url).scheme == _SQLITE else Postgres(url, password)
-
-
-def columns(names: Iterable[str]) -> str:
-    """Names of columns in SQL, with commas."""
-    return ", ".join(quoted_name(name) for name in names)

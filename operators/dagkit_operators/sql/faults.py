@@ -1,4 +1,4 @@
-"""What a database may answer instead of doing as it is asked."""
+"""The errors of databases, by what can be done about them."""
 
 import re
 from enum import Enum, auto
@@ -28,6 +28,7 @@ _BY_STATE = (
     (Kind.STATEMENT, ("",)),
 )
 """By the beginning of SQLSTATE, the first that fits."""
+# A database that starts, ends or has no room for a connection is away, and was once taken for one that refuses.
 _BY_TEXT = (
     (
         Kind.AWAY,
@@ -71,7 +72,7 @@ _BY_CLASS = {
     "InterfaceError": Kind.AWAY,
     "OperationalError": Kind.AWAY,
 }
-"""By a class of PEP 249. ADBC has these, too, but its status says more."""
+"""By a class of PEP 249. ADBC has these, too, but its status is more exact."""
 
 
 def kind_of(error: Any) -> Kind:

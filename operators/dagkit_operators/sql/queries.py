@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.sql.databases import Connection, columns, quoted_name
+from dagkit_operators.sql.connection import Connection, columns, quoted_name
 
 
 # Python orders text otherwise than a collation, and a key between two others cannot be computed; numbers of rows change
@@ -51,11 +51,11 @@ def within(key: Sequence[str], low: str, high: str = "") -> str:
 def highest(connection: Connection, statement: str, key: Sequence[str], low: str) -> str | None:
     """The highest key after `low`, as values in SQL; None if there is none."""
     descending = ", ".join(f"{quoted_name(name)} DESC" for name in key)
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT {_values(connection, key)} FROM ({statement}) AS rows_found {within(key, low)} "
         f"ORDER BY {descending} LIMIT 1"
     )
-    return found[0][0] if found else None
+    return rows[0][0] if rows else None
 
 
 def bounds_between(
@@ -66,11 +66,11 @@ def bounds_between(
     ((count,),) = connection.execute(f"SELECT count(*) {rows}")
     size = max(step_rows, -(-count // most))
     numbered = f"SELECT {columns(key)}, row_number() OVER (ORDER BY {columns(key)}) AS row_found {rows}"
-    found = connection.execute(
+    ends = connection.execute(
         f"SELECT {_values(connection, key)} FROM ({numbered}) AS numbered WHERE row_found % {size} = 0 "
         "ORDER BY row_found"
     )
-    return list(dict.fromkeys([*(bound for (bound,) in found), high]))
+    return list(dict.fromkeys([*(bound for (bound,) in ends), high]))
 
 
 def _values(connection: Connection, key: Sequence[str]) -> str:

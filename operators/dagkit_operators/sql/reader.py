@@ -13,7 +13,7 @@ from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.looks import outage_of
 from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted_name
+from dagkit_operators.sql.connection import Connection, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlQuery, SqlRange
 from dagkit_operators.tables.storage import table_mismatched
 from dagkit_operators.values.record_types import maker_of
@@ -64,7 +64,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
             return OffsetRange(0, 1)
         outage = outage_of(self.database)
         try:
-            with self.connected(self._home) as connection:
+            with self.connect(self._home) as connection:
                 highest = _highest(element, element.key, connection)
         except Unavailable as error:
             outage.failed(error.problem)
@@ -75,7 +75,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
     def process(self, element: SqlQuery, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Any]]:
         outage = outage_of(self.database)
         try:
-            with self.connected(self._home) as connection:
+            with self.connect(self._home) as connection:
                 if isinstance(element, SqlRange) and element.steps is not None:
                     yield from self._steps(element, element.steps, connection, tracker)
                 else:
@@ -88,7 +88,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
     def _whole(
         self, element: SqlQuery, connection: Connection, tracker: RestrictionTracker[OffsetRange, int]
     ) -> Iterator[Batch[Any]]:
-        """Read a query without a key, after the database has answered."""
+        """Read a query without a key."""
         rows = connection.table(element.statement)
         if tracker.try_claim(0):
             yield from self._batches(rows, None)
@@ -100,10 +100,11 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
         connection: Connection,
         tracker: RestrictionTracker[OffsetRange, int],
     ) -> Iterator[Batch[Any]]:
-        """Read the steps of a range, each at once. A step is claimed after the database has answered."""
+        """Read the steps of a range, each at once."""
         position = tracker.current_restriction().start
         while position < tracker.current_restriction().stop:
             rows = connection.table(steps.rows(element.statement, position - element.start))
+            # After the database has answered: a step that is claimed must be read.
             if not tracker.try_claim(position):
                 return
             yield from self._batches(rows, [position] * rows.num_rows)
@@ -115,7 +116,8 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
         """Read a query in pages. The rows of one key are read together: a key is claimed once."""
         assert element.key is not None, "its rows have an order"
         if element.end == OFFSET_INFINITY:
-            _highest(element, element.key, connection)  # the database may have been away when the query arrived
+            # The database may have been away when the query arrived, so the type of the key was not checked.
+            _highest(element, element.key, connection)
         position = tracker.current_restriction().start
         while position < (stop := tracker.current_restriction().stop):
             rows, is_last = self._page(element, connection, position, stop)
@@ -129,8 +131,9 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
                 return
             if is_last:
                 last = tracker.current_restriction().stop - 1
+                # The keys from there up to the end have no rows.
                 if last > (keys[-1] if keys else position - 1):
-                    tracker.try_claim(last)  # the keys up to it have no rows
+                    tracker.try_claim(last)
                 return
             position = keys[-1] + 1
 
@@ -144,6 +147,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
         if page.num_rows < self.page_rows:
             return page, True
         keys = page.column(element.key).to_pylist()
+        # More rows may have this key than a page has rows. A key is claimed once, so all of them are read.
         if keys[0] == keys[-1]:
             return connection.table(f"{rows} WHERE {key} = {keys[0]}"), False
         return page.slice(0, keys.index(keys[-1])), False

@@ -5,12 +5,12 @@ from functools import partial
 from itertools import pairwise
 from typing import Self
 
-from pydantic import Field, PositiveInt, PrivateAttr, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
-from dagkit import Context, InputOperator, OutputPort, State
-from dagkit_operators.looks import Looks
+from dagkit import OutputPort, State
+from dagkit_operators.looks import LooksForInput
 from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted, quoted_name
+from dagkit_operators.sql.connection import Connection, quoted, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlRange, bounds_between, highest
 from dagkit_operators.tables.storage import table_mismatched
 
@@ -21,7 +21,7 @@ _STEPS_OF_A_RANGE = 10
 """The steps of a range of keys that are no integers: a reader reads a step at once."""
 
 
-class SqlSplitter(SqlClient, InputOperator):
+class SqlSplitter(SqlClient, LooksForInput):
     """Finds the rows of a table or a query, and sends them as ranges of a key.
 
     Each look sends the keys that are higher than all earlier ones. So rows that are added later are read, too, if their
@@ -50,8 +50,6 @@ class SqlSplitter(SqlClient, InputOperator):
     """The highest key that was sent, in SQL, if the key is no column of integers."""
     next_number = State(0)
 
-    _looks: Looks[list[SqlRange]] | None = PrivateAttr(default=None)
-
     @model_validator(mode="after")
     def _reads_one(self) -> Self:
         if bool(self.table) == bool(self.query):
@@ -64,26 +62,23 @@ class SqlSplitter(SqlClient, InputOperator):
         columns = "*" if self.key != "rowid" else "rowid, *"
         return self.query or f"SELECT {columns} FROM {quoted(self.table)}"
 
-    def setup(self, context: Context) -> None:
-        self._looks = Looks(context)
-
-    def teardown(self) -> None:
-        if self._looks is not None:
-            self._looks.abandon()
+    def looks_again_in_millis(self) -> int | None:
+        # Looks have no interval of their own. Without the usual pause, they would load the database all the time.
+        return None
 
     def emit_tuples(self) -> None:
         """Send what the last look found. Without one, begin a look."""
-        assert self._looks is not None, "an operator is set up before it runs"
-        if not self._looks.are_on and self._looks.are_due():
-            self._looks.begin(partial(self._looks.ask, self.database, self._found))
-        for each in self._looks.take() or ():
-            self.ranges.emit(each)
-            self.next_key, self.next_number = each.end, each.number + 1
-            self.last_key = "" if each.steps is None else each.steps.bounds[-1]
+        looks = self.looks
+        if not looks.are_on and looks.are_due():
+            looks.begin(partial(looks.ask, self.database, self._look))
+        for range_ in looks.take() or ():
+            self.ranges.emit(range_)
+            self.next_key, self.next_number = range_.end, range_.number + 1
+            self.last_key = "" if range_.steps is None else range_.steps.bounds[-1]
 
-    def _found(self) -> list[SqlRange]:
+    def _look(self) -> list[SqlRange]:
         """The ranges of the keys that are new. It runs on another thread."""
-        with self.connected() as connection:
+        with self.connect() as connection:
             self._check_keys(connection)
             if self.last_key or (not self.next_number and not self._begins_with_integers(connection)):
                 if not connection.literal:
@@ -102,6 +97,7 @@ class SqlSplitter(SqlClient, InputOperator):
 
     def _check_keys(self, connection: Connection) -> None:
         """Raise `table-mismatched` if there are rows that no range of keys contains."""
+        # In each look, since a key may become NULL later: its row would be left out without a report.
         for name in self._columns:
             if connection.execute(
                 f"SELECT 1 FROM ({self.statement}) AS rows_found WHERE {quoted_name(name)} IS NULL LIMIT 1"
@@ -134,7 +130,7 @@ class SqlSplitter(SqlClient, InputOperator):
             raise table_mismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
         step = max(self.range_size, -(-(highest + 1 - lowest) // _MOST_RANGES))
         ends = [*range(lowest + step, highest + 1, step), highest + 1]
-        # the first range begins where the last one ended: the ledger proves that no key is left out
+        # The first range begins where the last one ended: the ledger proves that no key is left out
         for number, (start, end) in enumerate(pairwise([self.next_key, *ends]), self.next_number):
             yield SqlRange(self.statement, name, start, end, number)
 

@@ -11,8 +11,9 @@ from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
-from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, pieces, selected
-from dagkit_operators.tables.storage import add, database_refused, hidden, plain, storage_failure, table_mismatched
+from dagkit_operators.tables.lake_table import LakeTable
+from dagkit_operators.tables.staged_rows import Description, TableWriter, pieces
+from dagkit_operators.tables.storage import database_refused, hidden, plain, storage_failure, table_mismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,59 +24,46 @@ _REFUSED = ("UnauthorizedError", "ForbiddenError", "OAuthError", "AuthorizationE
 _AWAY = ("ServiceUnavailableError", "ServerError", "TooManyRequestsError", "CommitStateUnknownException")
 
 
-class IcebergTable:
-    """An Iceberg table as an external system: each window is one snapshot, and a property names the last window."""
+class IcebergTable(LakeTable):
+    """An Iceberg table: each window is one snapshot, and a property of the table names the last window."""
 
-    def __init__(
-        self, catalog: Mapping[str, str], table: str, *, schema: "pa.Schema | None", creates_table: bool
-    ) -> None:
-        self._settings = dict(catalog)
-        self._table = table
-        self._schema = schema
-        self._creates_table = creates_table
+    def __init__(self, operator: "IcebergWriter[Any]") -> None:
+        super().__init__(operator, operator.table)
+        self._settings = plain(operator.catalog)
         self._catalog: Any = None
-
-    def prepare(self, writer: str) -> None:  # noqa: ARG002 - a snapshot names the writer, and needs no preparation
-        with self._failing():
-            self._catalog = library("pyiceberg.catalog", "iceberg").load_catalog(**self._settings)
-            if self._schema is not None:
-                check_fits(self._schema, self._table, self._opened(self._schema).schema().as_arrow())
-
-    def apply(self, window: StagedWindow) -> None:
-        with self._failing():
-            add(lambda: self._conflict_of(window), self._table)
 
     def close(self) -> None:
         if self._catalog is not None:
             self._catalog.close()
 
-    def _conflict_of(self, window: StagedWindow) -> Exception | None:
-        """Add the window, unless the table has it. Return the conflict with another snapshot.
+    def _connect(self) -> None:
+        self._catalog = library("pyiceberg.catalog", "iceberg").load_catalog(**self._settings)
 
-        Without retries, a commit succeeds only after the snapshot that was examined: so an older driver cannot add the
-        window at the same time.
-        """
-        schema, name = described(window).schema, f"dagkit.window.{window.writer}"
-        opened = self._opened(schema)
-        if int(opened.properties.get(name, 0)) >= window.window_id:
-            return None
-        columns = selected(schema, self._table, opened.schema().as_arrow())
+    def _opened(self, schema: "pa.Schema") -> Any:
+        if not self._catalog.table_exists(self._name):
+            if not self._operator.creates_table:
+                raise table_mismatched(f"the catalog has no table {self._name}")
+            self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
+            self._catalog.create_table_if_not_exists(self._name, schema=schema)
+        return self._catalog.load_table(self._name)
+
+    def _columns_of(self, opened: Any) -> "pa.Schema":
+        columns: pa.Schema = opened.schema().as_arrow()
+        return columns
+
+    def _last_window(self, opened: Any, writer: str) -> int:
+        return int(opened.properties.get(_property_of(writer), 0))
+
+    def _add(self, opened: Any, window: StagedWindow, staged: Description, columns: "pa.Schema") -> None:  # noqa: ARG002 - the library divides rows by itself
         opened.metadata.properties[_RETRIES] = "0"  # in this process alone: the library would add the rows again
         summary = {"dagkit.writer": window.writer, "dagkit.window": str(window.window_id)}
-        try:
-            with opened.transaction() as transaction:
-                self._append(transaction, pieces(window, self._table, columns), summary)
-                transaction.set_properties({name: str(window.window_id)})
-        except library("pyiceberg.exceptions", "iceberg").CommitFailedException as error:
-            conflict: Exception = error
-            return conflict
-        return None
+        with opened.transaction() as transaction:
+            self._append(transaction, pieces(window, self._name, columns), summary)
+            transaction.set_properties({_property_of(window.writer): str(window.window_id)})
 
     def _append(self, transaction: Any, rows: "Iterator[pa.Table]", summary: Mapping[str, str]) -> None:
-        """Write the data files piece by piece, and add them as one snapshot.
-
-        The method of the library holds all rows in memory, of a reader, too: it hands them to a pool at once.
-        """
+        """Write the data files piece by piece, and add them as one snapshot."""
+        # The method of the library holds all rows in memory, also those of a reader: it hands them to a pool at once.
         write = library("pyiceberg.io.pyarrow", "iceberg")._dataframe_to_data_files  # noqa: SLF001 - it has no other name
         numbers, metadata = itertools.count(), transaction.table_metadata
         with transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot:
@@ -84,27 +72,22 @@ class IcebergTable:
                 for file in files:
                     snapshot.append_data_file(file)
 
-    def _opened(self, schema: "pa.Schema") -> Any:
-        """The newest state of the table, which is created if it is missing."""
-        if not self._catalog.table_exists(self._table):
-            if not self._creates_table:
-                raise table_mismatched(f"the catalog has no table {self._table}")
-            self._catalog.create_namespace_if_not_exists(self._table.rpartition(".")[0])
-            self._catalog.create_table_if_not_exists(self._table, schema=schema)
-        return self._catalog.load_table(self._table)
+    def _conflict(self) -> type[Exception]:
+        conflict: type[Exception] = library("pyiceberg.exceptions", "iceberg").CommitFailedException
+        return conflict
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Raise a failure with a code for an error of the library, the catalog or the storage."""
         faults = library("pyiceberg.exceptions", "iceberg")
         refused = tuple(getattr(faults, name) for name in _REFUSED)
         away = (OSError, *(getattr(faults, name) for name in _AWAY))
         try:
             yield
         except refused as error:
-            raise database_refused(f"the catalog of {self._table}: {error}") from error
-        except (*away, *_errors_of_databases()) as error:  # which the block may have loaded
-            raise storage_failure(error, self._table) from error
+            raise database_refused(f"the catalog of {self._name}: {error}") from error
+        # The library of a catalog in a database is loaded within the block, so its errors are known only here.
+        except (*away, *_errors_of_databases()) as error:
+            raise storage_failure(error, self._name) from error
 
 
 class IcebergWriter(TableWriter[T]):
@@ -115,12 +98,7 @@ class IcebergWriter(TableWriter[T]):
     """
 
     kind = "iceberg.writer/1"
-    staged = ExternalOutput(
-        lambda writer: IcebergTable(
-            plain(writer.catalog), writer.table, schema=writer.schema_known, creates_table=writer.creates_table
-        ),
-        waits_seconds=lambda writer: writer.waits_seconds,
-    )
+    staged = ExternalOutput(IcebergTable, waits_seconds=lambda writer: writer.waits_seconds)
 
     catalog: Mapping[str, str | SecretStr] = Field(default=...)
     """The settings of the catalog by their names in pyiceberg, such as `type`, `uri` and `warehouse`.
@@ -144,6 +122,11 @@ class IcebergWriter(TableWriter[T]):
         if not all(table.split(".")) or "." not in table:
             raise ValueError("a table of a catalog is named by its namespace and its name, as in sales.orders")
         return table
+
+
+def _property_of(writer: str) -> str:
+    """The property of a table that holds the last window of a writer."""
+    return f"dagkit.window.{writer}"
 
 
 def _errors_of_databases() -> tuple[type[Exception], ...]:

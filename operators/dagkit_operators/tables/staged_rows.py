@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any
 
-from pydantic import NonNegativeFloat, PositiveInt, PrivateAttr
+from pydantic import NonNegativeFloat, PositiveInt
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Entries, InputPort, StagedWindow
+from dagkit import Entries, StagedWindow
 from dagkit.errors import clipped
 from dagkit_operators.tables.storage import RowRefused, table_mismatched
-from dagkit_operators.writing.arrow_records import ArrowRecords, RecordTyped, schema_of
+from dagkit_operators.writing.arrow_records import GathersRecords, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,36 +21,23 @@ _BYTES_TOGETHER = 1 << 26
 """The bytes of the rows that are added at once: so much of a window the driver has in memory."""
 
 
-class StagesRows(RecordTyped, Generic[T]):
+class StagesRows(GathersRecords[T]):
     """Stages records, or Arrow record batches and tables. A subclass declares `staged`, its external output."""
-
-    input = InputPort[T]()
 
     batch_rows: PositiveInt = 1 << 14
     """The most records that are gathered before they are staged."""
-
-    _records: ArrowRecords | None = PrivateAttr(default=None)
 
     @property
     def schema_known(self) -> "pa.Schema | None":
         """The columns of the records, if they are known before the first one."""
         return None if self.record_type is None else schema_of(self.record_type)
 
-    def process(self, item: T) -> None:
-        self._arrow.take(item)
+    def _rows_together(self) -> int:
+        return self.batch_rows
 
-    def process_batch(self, batch: Batch[T]) -> None:
-        self._arrow.take_batch(batch)
-
-    def end_window(self) -> None:
-        self._arrow.flush()
-
-    @property
-    def _arrow(self) -> ArrowRecords:
-        if self._records is None:
-            staged: Entries = self.staged  # type: ignore[attr-defined] # subclasses declare it
-            self._records = ArrowRecords(self.record_type, self.batch_rows, lambda rows: staged.add(_entry_of(rows)))
-        return self._records
+    def _take_table(self, table: "pa.Table") -> None:
+        staged: Entries = self.staged  # type: ignore[attr-defined] # subclasses declare it
+        staged.add(_entry_of(table))
 
 
 class TableWriter(StagesRows[T]):
@@ -104,14 +91,14 @@ def described(window: StagedWindow) -> Description:
     """Read a window once, to describe it."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    found: dict[str, pa.Field] = {}
+    fields: dict[str, pa.Field] = {}
     count = size = 0
     for entry in window.entries():
         rows = pa.ipc.open_stream(pa.py_buffer(entry)).read_all()
         count, size = count + rows.num_rows, size + len(entry)
         for field in rows.schema:
-            found.setdefault(field.name, field)
-    return Description(pa.schema(found.values()), size // max(count, 1))
+            fields.setdefault(field.name, field)
+    return Description(pa.schema(fields.values()), size // max(count, 1))
 
 
 def pieces(window: StagedWindow, table: str, columns: "pa.Schema") -> "Iterator[pa.Table]":
@@ -121,17 +108,18 @@ def pieces(window: StagedWindow, table: str, columns: "pa.Schema") -> "Iterator[
     for rows in together(window):
         there = fitted(rows, table, columns)
         values = [
-            there[each.name] if each.name in there.column_names else pa.nulls(rows.num_rows, each.type)
-            for each in columns
+            there[column.name] if column.name in there.column_names else pa.nulls(rows.num_rows, column.type)
+            for column in columns
         ]
         yield pa.Table.from_arrays(values, schema=columns)
 
 
 @contextmanager
 def reader(window: StagedWindow, table: str, columns: "pa.Schema") -> "Iterator[pa.RecordBatchReader]":
-    """A reader of `pieces`. The block raises what reading raised, whatever the library that reads makes of it."""
+    """A reader of `pieces`. The block raises the errors of reading as they are."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
+    # A library that reads wraps an error of its reader in one of its own, without the row or the code.
     raised: list[Exception] = []
 
     def batches() -> "Iterator[pa.RecordBatch]":

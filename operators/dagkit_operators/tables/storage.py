@@ -1,13 +1,16 @@
 """Settings of storages and catalogs, what their errors mean, and what a table may refuse."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TypeVar
 
 from pydantic import SecretStr
 
 from dagkit import Unavailable
 from dagkit.api.secrets import credentials_in
 from dagkit.errors import RunFailure
+
+S = TypeVar("S")
 
 
 def database_refused(
@@ -48,8 +51,6 @@ _REFUSED = re.compile(
 _CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
 """URLs in which the name of a container stands in place of a user."""
 
-_MOST_CONFLICTS = 20
-
 
 def has_credentials(url: str) -> bool:
     """Whether a URL contains a query, which may be a signature, or a user."""
@@ -65,7 +66,7 @@ def hidden(settings: Mapping[str, str | SecretStr]) -> dict[str, str | SecretStr
     }
 
 
-def plain(settings: Mapping[str, str | SecretStr]) -> dict[str, str]:
+def plain(settings: Mapping[str, S | SecretStr]) -> dict[str, S | str]:
     """Settings with the values of secrets."""
     return {
         name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in settings.items()
@@ -76,17 +77,3 @@ def storage_failure(error: Exception, table: str) -> RunFailure:
     """The failure for an error of a storage: it refuses the client, or it cannot be reached or has no room now."""
     text = f"{table}: {' '.join(str(error).split()):.400}"
     return database_refused(text) if _REFUSED.search(text) else Unavailable(text)
-
-
-def add(attempt: Callable[[], Exception | None], table: str) -> None:
-    """Repeat an attempt to add a window while it returns that another version was added in the meantime.
-
-    Each attempt writes the rows again, and libraries report some faults of a storage as conflicts: after many of them,
-    the failure lets the run wait, and stop.
-    """
-    for left in reversed(range(_MOST_CONFLICTS)):
-        conflict = attempt()
-        if conflict is None:
-            return
-        if not left:
-            raise storage_failure(conflict, table) from conflict

@@ -213,8 +213,9 @@ def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any
 
 
 def _unless_missing(function: Callable[[Any], Any], result: Any = None) -> Callable[[Any], Any]:
-    """A function of a value with another result for a missing one, which is found where the function raises."""
+    """A function of a value with another result for a missing one."""
 
+    # A missing value is found where the function raises, so that no other value is tested for it.
     def asked(item: Any) -> Any:
         try:
             return function(item)
@@ -314,10 +315,7 @@ def _known(asked: Any, column: Column) -> "pa.BooleanArray | None":
 
 
 def _joined(joined: str, one: Expression, other: Expression, column: Column) -> "pa.BooleanArray | None":
-    """The mask of two joined conditions.
-
-    The right one is not evaluated on values for which the left one decides, since it may rely on the left one.
-    """
+    """The mask of two joined conditions."""
     import pyarrow.compute as pc  # noqa: PLC0415 - Arrow is not loaded when only compiling
 
     first = _known(one, column)
@@ -326,6 +324,8 @@ def _joined(joined: str, one: Expression, other: Expression, column: Column) -> 
     second = _known(other, column)
     if second is not None:
         return pc.and_(first, second) if joined == "and" else pc.or_(first, second)
+    # Only on values for which the left condition does not decide: the right one may rely on it, as in a test of a
+    # length before that of a character.
     undecided = first if joined == "and" else pc.invert(first)
     return pc.replace_with_mask(first, undecided, mask_of(other, column.where(undecided)))
 
@@ -407,6 +407,7 @@ def _of_array(operation: str, constant: Any, array: "pa.Array") -> "pa.BooleanAr
     import pyarrow as pa  # noqa: PLC0415 - Arrow is not loaded when only compiling
     import pyarrow.compute as pc  # noqa: PLC0415
 
+    # Arrow's result for a missing value is missing, and that of a test here is false.
     if array.null_count:
         return None
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):

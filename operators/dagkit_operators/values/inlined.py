@@ -84,9 +84,11 @@ def _lambda_of(function: FunctionType) -> ast.Lambda | None:
             node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == own.co_firstlineno
         )
         return next((node for node in written if _same(_code_of(node, own), own)), None)
-    except (SyntaxError, ValueError, RecursionError):  # the file has changed and is no valid Python now
+    # The file has changed, and is no valid Python now.
+    except (SyntaxError, ValueError, RecursionError):
         return None
-    except SystemError:  # CPython 3.11 shares its recursion count between threads, and may miscount
+    # CPython 3.11 shares its recursion count between threads, and may miscount.
+    except SystemError:
         return None
 
 

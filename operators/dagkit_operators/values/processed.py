@@ -26,7 +26,8 @@ def _check_unary(function: Any) -> Any:
         raise ValueError(problem)  # noqa: TRY004 - pydantic reports ValueError only
     try:
         taken = inspect.signature(function)
-    except (TypeError, ValueError):  # a callable written in C without a signature
+    # A callable written in C may have no signature.
+    except (TypeError, ValueError):
         return function
     try:
         taken.bind(object())
@@ -53,7 +54,8 @@ def returned_by(function: Any) -> Any:
     is_plain = inspect.isroutine(function)
     try:
         hints = get_type_hints(function if is_plain else type(function).__call__)
-    except (NameError, TypeError, AttributeError):  # an annotation in text that cannot be resolved; nothing to read
+    # An annotation in text cannot be resolved, or there is none to read.
+    except (NameError, TypeError, AttributeError):
         return None
     return hints.get("return")
 

@@ -66,8 +66,9 @@ def names_of(record_type: type) -> Sequence[str]:
     """The names of the fields of a record type. Raise TypeError for a class of another kind."""
     from pydantic import BaseModel  # noqa: PLC0415 - beside the type that it tests
 
+    # is_typeddict below accepts any object.
     if not isinstance(record_type, type):
-        raise TypeError(f"{record_type!r} is not a class")  # is_typeddict accepts any object
+        raise TypeError(f"{record_type!r} is not a class")
     if issubclass(record_type, BaseModel):
         return list(record_type.model_fields)
     if dataclasses.is_dataclass(record_type):
@@ -76,6 +77,14 @@ def names_of(record_type: type) -> Sequence[str]:
         return list(get_type_hints(record_type))
     kinds = "a dataclass, a pydantic model, a TypedDict or a NamedTuple"
     raise TypeError(f"{record_type.__name__} has no fields; use {kinds}")
+
+
+def has_fields(payload: Any) -> bool:
+    """Whether a type is a class of records: a dataclass, a pydantic model, a TypedDict or a NamedTuple."""
+    try:
+        return bool(fields_of(payload))
+    except TypeError:
+        return False
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +120,8 @@ def names_within(record_type: type | None, path: str = "", around: tuple[type, .
         return None
     try:
         hints = get_type_hints(record_type)
-    except NameError:  # an annotation that only a type checker understands
+    # An annotation may name what is imported for type checkers only.
+    except NameError:
         return MemberNames(known, {}, path)
     within: dict[str, MemberNames] = {}
     for name in names_of(record_type):
@@ -203,8 +213,12 @@ def plain_hint(hint: Any) -> FieldType:
     return FieldType(hint, hint is Any)
 
 
-def arrow_type(hint: Any) -> "pa.DataType | None":
-    """The Arrow type whose values have this type in Python; None if there is none."""
+def arrow_type(hint: Any, *, holds_records: bool = False, around: Sequence[type] = ()) -> "pa.DataType | None":
+    """The Arrow type whose values have this type in Python; None if there is none.
+
+    With `holds_records`, a record has one, too: that of a struct. `around` are the record types in which the value
+    lies: one that contains itself has no Arrow type.
+    """
     import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     if hint in _NAMES:
@@ -212,9 +226,17 @@ def arrow_type(hint: Any) -> "pa.DataType | None":
     if hint is decimal.Decimal:
         return pa.decimal128(_DIGITS, _PLACES)
     if get_origin(hint) is list:
-        item = arrow_type(plain_hint(get_args(hint)[0]).hint)
+        item = arrow_type(plain_hint(get_args(hint)[0]).hint, holds_records=holds_records, around=around)
         return None if item is None else pa.list_(item)
-    return None
+    if not holds_records or hint in around or not has_fields(hint):
+        return None
+    members = []
+    for name, field in fields_of(hint).items():
+        kind = arrow_type(field.hint, holds_records=True, around=[*around, hint])
+        if kind is None:
+            return None
+        members.append(pa.field(name, kind, field.is_optional))
+    return pa.struct(members)
 
 
 def maker_of(record_type: type | None) -> "Maker":

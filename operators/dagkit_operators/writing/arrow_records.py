@@ -1,28 +1,32 @@
 """Items as Arrow tables, for operators that write columns."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from types import UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args, get_origin
 
-from pydantic import field_validator
+from pydantic import PrivateAttr, field_validator
+from typing_extensions import TypeVar
 
-from dagkit import Batch, Operator
+from dagkit import Batch, InputPort, Operator
 from dagkit.errors import RunFailure, clipped
 from dagkit.schema import is_known, spelled
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.payloads import Record
 from dagkit_operators.values.processed import processed_column, processed_value
-from dagkit_operators.values.record_types import arrow_type, checked_fields_of, fields_of, plain_hint
+from dagkit_operators.values.record_types import arrow_type, checked_fields_of, fields_of, has_fields
+from dagkit_operators.writing.content import members_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T", default=Any)
 
-def check_columns(record_type: type | None, type_of: "Callable[[Any], pa.DataType | None]" = arrow_type) -> type | None:
+
+def check_columns(record_type: type | None, *, holds_records: bool = False) -> type | None:
     """Return the record type. Raise ValueError if it has no fields, or one whose type no column holds."""
     for name, field in checked_fields_of(record_type).items():
-        if type_of(field.hint) is None:
+        if arrow_type(field.hint, holds_records=holds_records) is None:
             raise ValueError(f"the field {name} has a type without an Arrow column: {spelled(field.hint)}")
     return record_type
 
@@ -33,28 +37,8 @@ def schema_of(record_type: type) -> "pa.Schema":
     import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     fields = fields_of(record_type).items()
-    return pa.schema([pa.field(name, nested_type(field.hint), field.is_optional) for name, field in fields])
-
-
-def nested_type(hint: Any, around: Sequence[type] = ()) -> "pa.DataType | None":
-    """The Arrow type of values in Python, also of records and of lists of records; None if there is none.
-
-    `around` are the record types in which the value lies: one that contains itself has no Arrow type.
-    """
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
-    plain = arrow_type(hint)
-    if plain is not None:
-        return plain
-    if get_origin(hint) is list:
-        item = nested_type(plain_hint(get_args(hint)[0]).hint, around)
-        return None if item is None else pa.list_(item)
-    if hint in around or not has_fields(hint):
-        return None
-    members = {name: (nested_type(field.hint, [*around, hint]), field) for name, field in fields_of(hint).items()}
-    if any(kind is None for kind, _ in members.values()):
-        return None
-    return pa.struct([pa.field(name, kind, field.is_optional) for name, (kind, field) in members.items()])
+    kinds = {name: arrow_type(field.hint, holds_records=True) for name, field in fields}
+    return pa.schema([pa.field(name, kinds[name], field.is_optional) for name, field in fields])
 
 
 def _text_unwritable(column: str, text: str) -> RunFailure:
@@ -120,7 +104,8 @@ class ArrowRecords:
             )
         for name in self._texts:
             text = field_of(value, name)
-            if isinstance(text, str) and not text.isascii():  # checked while the place of the record is known
+            # Here and not when the table is made, since now the place of the record is known.
+            if isinstance(text, str) and not text.isascii():
                 _check_text(name, text)
         self._values.append(value)
         if len(self._values) >= self._rows:
@@ -191,7 +176,7 @@ class RecordTyped(Operator):
     @field_validator("record_type")
     @classmethod
     def _has_columns(cls, record_type: type | None) -> type | None:
-        return check_columns(record_type, nested_type if cls.holds_records else arrow_type)
+        return check_columns(record_type, holds_records=cls.holds_records)
 
     def implied_properties(self, received: Mapping[str, Any]) -> Mapping[str, Any]:
         value = _value_of(received.get("input", Any))
@@ -199,7 +184,7 @@ class RecordTyped(Operator):
 
     def refused_payload(self, port: str, payload: Any) -> str | None:  # noqa: ARG002 - there is one input
         value = _value_of(payload)
-        if self.record_type is not None or any(map(_may_be_arrow, _members(value))):
+        if self.record_type is not None or any(map(_may_be_arrow, members_of(value))):
             return None
         return (
             f"{spelled(value)} has no fields that could be columns: set record_type to a class that has, "
@@ -207,21 +192,41 @@ class RecordTyped(Operator):
         )
 
 
+class GathersRecords(RecordTyped, Generic[T]):
+    """Makes tables of records, or of Arrow record batches and tables. A subclass takes the tables."""
+
+    input = InputPort[T]()
+
+    _records: ArrowRecords | None = PrivateAttr(default=None)
+
+    @abstractmethod
+    def _rows_together(self) -> int:
+        """The most records of a table that is made of records."""
+
+    @abstractmethod
+    def _take_table(self, table: "pa.Table") -> None:
+        """Take the next table of the window."""
+
+    def process(self, item: T) -> None:
+        self._arrow.take(item)
+
+    def process_batch(self, batch: Batch[T]) -> None:
+        self._arrow.take_batch(batch)
+
+    def end_window(self) -> None:
+        self._arrow.flush()
+
+    @property
+    def _arrow(self) -> ArrowRecords:
+        # Made at the first item and not in `setup`, which a subclass of an author may override.
+        if self._records is None:
+            self._records = ArrowRecords(self.record_type, self._rows_together(), self._take_table)
+        return self._records
+
+
 def _value_of(payload: Any) -> Any:
     """The type of what is written of an item: the value of a record, any other item as a whole."""
     return get_args(payload)[0] if get_origin(payload) is Record else payload
-
-
-def _members(payload: Any) -> tuple[Any, ...]:
-    return get_args(payload) if get_origin(payload) in (Union, UnionType) else (payload,)
-
-
-def has_fields(payload: Any) -> bool:
-    """Whether a type is a class of records: a dataclass, a pydantic model, a TypedDict or a NamedTuple."""
-    try:
-        return bool(fields_of(payload))
-    except TypeError:
-        return False
 
 
 def _may_be_arrow(payload: Any) -> bool:

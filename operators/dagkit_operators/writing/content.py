@@ -4,7 +4,7 @@ import io
 import os
 from contextlib import suppress
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BeforeValidator, Field
 
@@ -38,7 +38,8 @@ def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
     if isinstance(column, Lines) and column.delimiter == separator:
         return column.content
     values = column.values()
-    with suppress(TypeError):  # raised by join if a value is not text
+    # Values are nearly always text: to join them tests it, and raises TypeError for any other value.
+    with suppress(TypeError):
         return as_bytes(separator.decode().join([*values, ""]))
     if not all(isinstance(value, str | bytes) for value in values):
         return None
@@ -48,8 +49,12 @@ def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
 def may_be_text(payload: Any) -> bool:
     """Whether an item of a type may be text, bytes, or a record of them."""
     kinds: tuple[Any, ...] = (str, bytes, Record[str], Record[bytes])
-    members = get_args(payload) if isinstance(payload, UnionType) else (payload,)
-    return any(assignable(member, kind) or assignable(kind, member) for member in members for kind in kinds)
+    return any(assignable(one, kind) or assignable(kind, one) for one in members_of(payload) for kind in kinds)
+
+
+def members_of(payload: Any) -> tuple[Any, ...]:
+    """The members of a union; any other type alone."""
+    return get_args(payload) if get_origin(payload) in (Union, UnionType) else (payload,)
 
 
 Compressing = Literal["none", "gzip", "zstd"]

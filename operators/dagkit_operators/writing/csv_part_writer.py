@@ -16,8 +16,8 @@ from dagkit.errors import clipped
 from dagkit.schema import spelled
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.values.processed import processed_column, processed_value
-from dagkit_operators.values.record_types import checked_fields_of
-from dagkit_operators.writing.arrow_records import RecordTyped, field_of, has_fields
+from dagkit_operators.values.record_types import checked_fields_of, has_fields
+from dagkit_operators.writing.arrow_records import RecordTyped, field_of
 from dagkit_operators.writing.content import as_bytes
 from dagkit_operators.writing.part_writer import ONLY, NumberedParts
 
@@ -26,7 +26,8 @@ T = TypeVar("T", default=Any)
 _TEXTS: Mapping[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
     int: str,
-    float: repr,
+    # Not `repr`, which is another function in subclasses: numpy writes `np.float64(0.1)`.
+    float: float.__repr__,
     Decimal: str,
     UUID: str,
     dt.datetime: dt.datetime.isoformat,
@@ -153,7 +154,8 @@ class CsvPartWriter(RecordTyped, NumberedParts, Generic[T]):
 
     def _line(self, cells: Sequence[str]) -> str:
         whole = self.separator.join(cells)
-        return (whole or self.quote * 2) + self.record_separator  # readers skip empty lines
+        # Readers skip empty lines.
+        return (whole or self.quote * 2) + self.record_separator
 
     def _cell(self, name: str, value: Any) -> str:
         if value is None:
@@ -162,11 +164,11 @@ class CsvPartWriter(RecordTyped, NumberedParts, Generic[T]):
             return self._cell(name, value.value)
         if isinstance(value, str):
             return self._quoted(value)
-        made = next((_TEXTS[kind] for kind in type(value).__mro__ if kind in _TEXTS), None)
-        if made is None:
+        text_of = next((_TEXTS[kind] for kind in type(value).__mro__ if kind in _TEXTS), None)
+        if text_of is None:
             problem = f"the column {name} cannot hold {clipped(value)}: it is no text, number, time or truth value"
             raise TypeError(f"{problem}; make one of it with a Map before the writer")
-        return self._quoted(made(value))
+        return self._quoted(text_of(value))
 
     def _quoted(self, text: str) -> str:
         if self.quotes_all or text == self.null_value or self._special(text):

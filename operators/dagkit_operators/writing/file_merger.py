@@ -122,18 +122,19 @@ class FileMerger(Operator):
     def _merge(self, key: str) -> None:
         """Complete a file if it is known, and written from its first to its last byte."""
         file, stretches = self.expected.get(key), self.stretches.get(key, ())
-        if file is None or [(one.start, one.end) for one in stretches] != [(0, file.length)]:
+        if file is None or [(stretch.start, stretch.end) for stretch in stretches] != [(0, file.length)]:
             return
         self._supersede_before(key, file.relative_path)
         del self.expected[key], self.stretches[key]
-        name, found = file.relative_path, MergedFile(file.path, file.relative_path, file.length, stretches[0].checksum)
+        name, merged = file.relative_path, MergedFile(file.path, file.relative_path, file.length, stretches[0].checksum)
         if name in self.merging and self.merging[name].file.path != file.path:
             raise ValueError(f"{self.merging[name].file.path} and {file.path} are both copied to {name}")
         if not file.is_superseded:
-            self.merging[name] = Merging(key, found)
+            self.merging[name] = Merging(key, merged)
 
     def _supersede_before(self, key: str, name: str) -> None:
         """Note that earlier states of a file must not replace the one of this key."""
+        # In the order in which the files were found.
         for other, file in self.expected.items():
             if other == key:
                 return
@@ -141,8 +142,9 @@ class FileMerger(Operator):
                 self.expected[other] = replace(file, is_superseded=True)
 
     def _make_directory(self, relative_path: str) -> None:
-        """Create a directory, at once: this may be repeated, and an empty directory shows nothing unfinished."""
-        folder = absolute(self.file_path, self._home) if self._home else absolute(self.file_path)
+        """Create a directory."""
+        # Before the commit: it may be repeated, and an empty directory shows nothing unfinished.
+        folder = absolute(self.file_path, self._home)
         if is_url(folder):
             resolved(folder).filesystem.create_dir(f"{resolved(folder).path}/{relative_path}", recursive=True)
         else:

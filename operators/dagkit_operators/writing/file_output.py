@@ -90,6 +90,8 @@ class FileOutput(Rejecting, RolledFiles, Generic[T]):
         part = self._name(name, OpenPart())
         if fault := name_fault(part):
             return fault
+        # The state has the names of earlier windows. Without them, `a` and `a/b` could both be committed, and no launch
+        # could put both in place.
         if not self._used:
             for used in self.parts:
                 self._use(local_path(used))

@@ -1,15 +1,15 @@
 """Writing records to Parquet files, which become visible with the window that wrote them."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote
 
 from pydantic import Field, PositiveInt, PrivateAttr, field_validator, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Context, InputPort, OutputFiles, OutputPort, State
+from dagkit import Context, OutputFiles, OutputPort, State
 from dagkit.ground.urls import name_fault
-from dagkit_operators.writing.arrow_records import ArrowRecords, RecordTyped, schema_of
+from dagkit_operators.writing.arrow_records import GathersRecords, schema_of
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.part_writer import check_part_names
 from dagkit_operators.writing.rolled import FinishedPart
@@ -28,7 +28,7 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """Stands in the name of a folder for rows without a value."""
 
 
-class ParquetPartWriter(RecordTyped, Generic[T]):
+class ParquetPartWriter(GathersRecords[T]):
     """Writes records, or Arrow record batches and tables, to a sequence of Parquet files for each partition.
 
     A file is finished at the end of the window that began it, or before that when it reaches a limit. It is never
@@ -40,7 +40,6 @@ class ParquetPartWriter(RecordTyped, Generic[T]):
     holds_records = True
     checkpointable_within_app_window = False
     """False, because an unfinished file is no part of the state."""
-    input = InputPort[T]()
     finished_parts = OutputPort(FinishedPart)
     files = OutputFiles(
         lambda writer: writer.file_path,
@@ -69,7 +68,6 @@ class ParquetPartWriter(RecordTyped, Generic[T]):
 
     _partition: int = PrivateAttr(default=0)
     _window: int = PrivateAttr(default=0)
-    _records: ArrowRecords | None = PrivateAttr(default=None)
     _parts: "dict[str, _OpenPart]" = PrivateAttr(default_factory=dict)
     """The unfinished files by their folders; the one that was written last is the last."""
 
@@ -100,24 +98,15 @@ class ParquetPartWriter(RecordTyped, Generic[T]):
     def begin_window(self, window_id: int) -> None:
         self._window = window_id
 
-    def process(self, item: T) -> None:
-        self._arrow.take(item)
-
-    def process_batch(self, batch: Batch[T]) -> None:
-        self._arrow.take_batch(batch)
-
     def end_window(self) -> None:
-        self._arrow.flush()
+        super().end_window()
         for folder in list(self._parts):
             self._end_part(folder)
 
-    @property
-    def _arrow(self) -> ArrowRecords:
-        if self._records is None:
-            self._records = ArrowRecords(self.record_type, self.row_group_rows, self._add)
-        return self._records
+    def _rows_together(self) -> int:
+        return self.row_group_rows
 
-    def _add(self, table: "pa.Table") -> None:
+    def _take_table(self, table: "pa.Table") -> None:
         for folder, rows in _by_folder(table, self.partition_by):
             self._add_to(folder, rows)
 

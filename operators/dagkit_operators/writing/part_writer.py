@@ -26,11 +26,9 @@ _FORM = re.compile(r"0?(\d{0,2})[bdoxX]?", re.ASCII)
 
 
 def values_in(template: str, known: Sequence[str]) -> frozenset[str]:
-    """Return the names of the values in a template. Raise ValueError unless each is known and has a simple form.
-
-    `str.format` also reads attributes and elements of values, and pads to any width. Templates come from property
-    files, so what remains here are whole numbers with a bounded width.
-    """
+    """Return the names of the values in a template. Raise ValueError unless each is known and has a simple form."""
+    # Templates come from property files, and `str.format` also reads attributes and elements of values, and pads to any
+    # width. So only whole numbers of a bounded width are allowed.
     try:
         fields = [
             (name, form, conversion) for _, name, form, conversion in Formatter().parse(template) if name is not None
@@ -39,7 +37,7 @@ def values_in(template: str, known: Sequence[str]) -> frozenset[str]:
         raise ValueError(f"{template!r} is not a template: {error}; write {{{{ for a brace") from error
     for name, form, conversion in fields:
         if name not in known:
-            names = ", ".join(f"{{{one}}}" for one in known)
+            names = ", ".join(f"{{{value}}}" for value in known)
             raise ValueError(f"{{{name}}} is not a value of a file name; known are {names}")
         matched = _FORM.fullmatch(form or "")
         if conversion or matched is None or int(matched[1] or 0) > WIDEST:
@@ -79,10 +77,7 @@ def check_part_names(pattern: str) -> str:
 
 
 class NumberedParts(RolledFiles):
-    """Writes a sequence of files for each partition; a file becomes visible when it is finished.
-
-    `RolledFiles` describes when that is. In a launch that runs until it is stopped, it is after a minute at the latest.
-    """
+    """Rolls one file for each partition, and numbers its parts."""
 
     file_name: str = "part-{partition:05}-{number:05}"
     """The pattern of file names. `{partition}` is the partition's number, `{number}` the file's number in it,
@@ -139,12 +134,12 @@ class PartWriter(NumberedParts, Generic[T]):
         self._write_items([self._bytes(item) for item in (batch.items() if column is None else column.values())])
 
     def _bytes(self, item: Any) -> bytes:
-        made = processed_value(item, None) if self.format is None else self.format(item)
-        if not isinstance(made, str | bytes):
+        content = processed_value(item, None) if self.format is None else self.format(item)
+        if not isinstance(content, str | bytes):
             raise TypeError(
-                f"{clipped(made, 60)} is neither text nor bytes; set format to a function that makes either of it"
+                f"{clipped(content, 60)} is neither text nor bytes; set format to a function that makes either of it"
             )
-        return as_bytes(made) + self.record_separator.encode()
+        return as_bytes(content) + self.record_separator.encode()
 
 
 def _ends(lines: Lines) -> "npt.NDArray[np.int64]":

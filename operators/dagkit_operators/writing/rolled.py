@@ -86,11 +86,11 @@ class RolledFiles(Operator):
     visible_millis: NonNegativeInt = 0
     """The time after which a part is finished in a launch that runs until it is stopped; 0: no limit."""
     compression: Compressing = "none"
-    """How files are compressed. The frames of `zstd` state the length of their content, which readers check, and have
-    no checksum, since Arrow writes none: other damage in them may go unnoticed. The members of `gzip` have a CRC-32."""
     """How the parts are compressed; `.gz` or `.zst` is appended to their names.
 
     A part consists of members, each of which can be decompressed by itself: one for each mebibyte, and for each window.
+    The members of `gzip` have a CRC-32. The frames of `zstd` state the length of their content, which readers check,
+    and have no checksum, since Arrow writes none: other damage in them may go unnoticed.
     """
 
     parts = State[dict[str, OpenPart]]({})
@@ -138,7 +138,9 @@ class RolledFiles(Operator):
         self._written.clear()
 
     def before_checkpoint(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
-        """Write what is not compressed yet: it is not part of the state, and an application window may continue."""
+        """Write what is not compressed yet."""
+        # It is no part of the state. With several streaming windows in one of the application, `end_window` is not
+        # called in each of them, and the next one has another instance.
         for compressed in self._compressed.values():
             compressed.close()
         self._compressed.clear()

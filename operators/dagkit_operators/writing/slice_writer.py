@@ -57,7 +57,8 @@ def crc32_of_both(first: int, second: int, length: int) -> int:
 
 
 def _power_of_x(exponent: int) -> int:
-    power, square = 1 << 31, 1 << 30  # 1 and x: the highest bit is the lowest power
+    # 1 and x: the highest bit is the lowest power.
+    power, square = 1 << 31, 1 << 30
     while exponent:
         if exponent & 1:
             power = _product(square, power)
@@ -77,7 +78,8 @@ def _product(one: int, other: int) -> int:
 
 try:
     from isal.isal_zlib import crc32
-except ImportError:  # workers need not have isal: zlib gives the same numbers, ten times slower
+except ImportError:
+    # Workers need not have isal. zlib gives the same numbers, ten times slower.
     from zlib import crc32
 
 
@@ -111,54 +113,55 @@ class FSSliceWriter(Operator):
         self._write(record.value)
 
     def process_batch(self, batch: Batch[Record[FileSlice]]) -> None:
-        for each in batch.column(VALUE).values():
-            self._write(each)
+        for part in batch.column(VALUE).values():
+            self._write(part)
 
     def end_window(self) -> None:
         for stretch in self._written:
             self.written.emit(stretch)
         self._written.clear()
 
-    def _write(self, each: FileSlice) -> None:
-        start, end = each.start, each.start + (each.length if each.path else len(each.content))
+    def _write(self, part: FileSlice) -> None:
+        start, end = part.start, part.start + (part.length if part.path else len(part.content))
+        # Slices that follow each other are one stretch, whose checksum continues: to join two checksums takes longer.
         last = self._written[-1] if self._written else None
-        before = last if last is not None and (last.key, last.end) == (each.key, start) else None
+        before = last if last is not None and (last.key, last.end) == (part.key, start) else None
         checksum = (0 if before is None else before.checksum) if self.checksums else None
-        if not each.path:
-            self.files.write_at(each.key, start, each.content)
-            checksum = None if checksum is None else crc32(each.content, checksum)
+        if not part.path:
+            self.files.write_at(part.key, start, part.content)
+            checksum = None if checksum is None else crc32(part.content, checksum)
         elif checksum is None:
-            _refuse_short(each, self.files.copy_at(each.key, start, each.path, each.length))
+            _refuse_short(part, self.files.copy_at(part.key, start, part.path, part.length))
         else:
-            checksum = self._copied(each, checksum)
+            checksum = self._copy(part, checksum)
         if before is None:
-            self._written.append(Stretch(each.key, start, end, checksum))
+            self._written.append(Stretch(part.key, start, end, checksum))
         else:
-            self._written[-1] = Stretch(each.key, before.start, end, checksum)
+            self._written[-1] = Stretch(part.key, before.start, end, checksum)
 
-    def _copied(self, each: FileSlice, checksum: int) -> int:
+    def _copy(self, part: FileSlice, checksum: int) -> int:
         """Copy the bytes that a slice names, by way of this process. Return their checksum, after a given one."""
         if self._buffer is None:
             self._buffer = memoryview(bytearray(CHUNK))
         done = 0
-        with reading_from(each.path), opened(each.path) as source:
-            source.seek(each.start)
-            while done < each.length:
-                count = source.readinto(self._buffer[: each.length - done])
+        with reading_from(part.path), opened(part.path) as source:
+            source.seek(part.start)
+            while done < part.length:
+                count = source.readinto(self._buffer[: part.length - done])
                 if not count:
                     break
                 content = self._buffer[:count]
                 checksum = crc32(content, checksum)
-                self.files.write_at(each.key, each.start + done, content)
+                self.files.write_at(part.key, part.start + done, content)
                 done += count
-        _refuse_short(each, done)
+        _refuse_short(part, done)
         return checksum
 
 
-def _refuse_short(each: FileSlice, length: int) -> None:
+def _refuse_short(part: FileSlice, length: int) -> None:
     """Raise FileChanged if a file has fewer bytes than the slice names."""
-    if length < each.length:
+    if length < part.length:
         raise FileChanged(
-            f"{shown(each.path)} ends at byte {each.start + length}, and was longer when it was split",
+            f"{shown(part.path)} ends at byte {part.start + length}, and was longer when it was split",
             "bring its content back, and do not cut files before they are copied",
         )

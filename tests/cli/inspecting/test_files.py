@@ -166,7 +166,7 @@ def test_markers_and_known_content_are_ignored(launch, files, write, put):
     assert states(ls("ls", "--json")) == {
         "a.txt": ("read", ""),
         "b.txt": ("ignored", "its content was read before (skip_known_content)"),
-        "_SUCCESS": ("ignored", "it says something about another file (marker_file)"),
+        "_SUCCESS": ("ignored", "it describes another file (marker_file)"),
     }
 
 

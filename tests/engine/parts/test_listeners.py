@@ -271,7 +271,7 @@ def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(o
     assert seconds <= (changes[1].at - changes[0].at).total_seconds() <= seconds + 2
     assert len(facts(desk)) <= 5
     for fact in facts(desk):
-        decision = decide(ScalingInputs.of(fact.inputs))
+        decision = decide(ScalingInputs.model_validate(fact.inputs))
         assert (decision.after, decision.rule) == (fact.after, fact.rule)
 
 
@@ -332,7 +332,7 @@ def test_it_scales_up_and_down_by_a_line_of_a_property_file(tmp_path, drawn, ite
     assert len(arrived(here.run())) == items
     made = [each.fact for each in decisions(here.ledger(), "follows")]
     assert {fact.policy for fact in made} == {"apex" if settings is APEX else "drain"}
-    assert all(decide(ScalingInputs.of(fact.inputs)).after == fact.after for fact in made)
+    assert all(decide(ScalingInputs.model_validate(fact.inputs)).after == fact.after for fact in made)
 
 
 def test_without_a_setting_the_number_stays_fixed(tmp_path):

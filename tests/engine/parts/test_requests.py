@@ -14,6 +14,7 @@ from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.reconfiguring import Reconfiguration
 from dagkit.engine.parts.requests import (
+    GiveUp,
     Reply,
     Request,
     RequestInbox,
@@ -462,4 +463,16 @@ def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues(tmp_path,
     store.refuses = {("exists", "requests")}
     changes.perform(Change())
     assert loop.run_state.plan.altered == ()
+    assert "Slow Down" in reply_to(store, request).refused
+
+
+def test_a_request_on_work_that_cannot_be_read_now_is_refused_and_the_run_continues(tmp_path, store, clock, inbox):
+    loop = Desk(tmp_path, multiplied()).loop()
+    run, parts = loop.run_state, loop.parts
+    taps = Taps(run, inbox, parts.inputs)
+    changes = Reconfiguration(run, inbox, taps, parts.inputs, queue=parts.queue, operators=parts.operators)
+    request = ask(store, GiveUp(by="ada"), clock.now())
+    changes.read_requests()
+    store.refuses = {("exists", "requests")}
+    changes.perform_on_work(lambda _: pytest.fail("it may have been withdrawn"))
     assert "Slow Down" in reply_to(store, request).refused

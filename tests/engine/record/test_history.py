@@ -14,7 +14,7 @@ from dagkit.engine.program.facts import Scaled, Split
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.record.backlogs import backlog_millis, decisions, recorded
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.history import history, is_named
+from dagkit.engine.record.history import history
 from dagkit.engine.record.state_verdicts import Fate, Verdict, verdicts
 from dagkit.engine.record.written_file import place_of
 from dagkit.errors import RunFailure
@@ -44,32 +44,6 @@ def test_every_window_is_reported_in_order(tmp_path):
     assert [entry.committed for entry in told] == sorted(entry.committed for entry in told)
 
 
-REMOTE = "s3://shop/in/a.txt"
-
-
-@pytest.mark.parametrize(
-    ("source", "path"),
-    [
-        ("/in/a.txt", "/in/a.txt"),
-        ("/in/a.txt@7", "/in/a.txt"),
-        ("/in/a.txt@12.ab-3-0123456789abcdef", "/in/a.txt"),
-        ("Find: /in/a.txt@7", "/in/a.txt"),
-        (REMOTE, REMOTE),
-        (f"{REMOTE}@{REMOTE}", REMOTE),
-        (f'{REMOTE}@{REMOTE} version="0/1"', REMOTE),
-        (f"Match: {REMOTE}@{REMOTE} version=2", REMOTE),
-    ],
-)
-def test_a_source_is_named_by_the_path_of_its_file(source, path):
-    assert is_named(source, path)
-
-
-@pytest.mark.parametrize("source", ["/in/a.txt@b/c.txt", "/in/a.txts", "/in", "Find: /in/b.txt", f"{REMOTE}@b/c.txt@7"])
-def test_a_source_is_not_named_by_the_path_of_another_file(source):
-    assert not is_named(source, "/in/a.txt")
-    assert not is_named(source, REMOTE)
-
-
 CONTENTS = [gzip.compress(text, mtime=0) for text in (b"one", b"two", b"three")]
 
 
@@ -94,7 +68,7 @@ def test_every_decision_that_was_kept_can_be_made_again(tmp_path):
     made = decisions(_ledger(burst(tmp_path)))
     assert [(each.window, each.fact.before, each.fact.after) for each in made] == [(1, 1, 4), (3, 4, 1)]
     for each in made:
-        again = decide(ScalingInputs.of(each.fact.inputs))
+        again = decide(ScalingInputs.model_validate(each.fact.inputs))
         assert (again.after, again.rule) == (each.fact.after, each.fact.rule)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, Rows, SplittableOperator, State
 from dagkit.api.operators import rows_of
-from dagkit.engine.record.history import WindowRows, refuse_unbalanced, row_history
-from dagkit.engine.record.row_account import OperatorRows, RowsUnbalanced, StreamRows
+from dagkit.engine.record.history import Window, refuse_unbalanced, row_history
+from dagkit.engine.record.row_account import OperatorRows, RowsUnbalanced, StreamRows, breaches
 from dagkit.ledger import Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import Filter, FlatMap, Map
@@ -72,27 +72,31 @@ def draw(*operators: tuple[str, Operator]) -> Draw:
     return populate_dag
 
 
-def accounts(path: Path, draw: Draw, **given: Any) -> list[WindowRows]:
+def accounts(path: Path, draw: Draw, **given: Any) -> list[Window]:
     desk = Desk(path, draw, **given)
     desk.run(windows=2)
     return list(row_history(desk.ledger()))
+
+
+def breaches_in(window: Window) -> list[RowsUnbalanced]:
+    return list(breaches(window.checkpoint.window, window.checkpoint.rows))
 
 
 @on_both
 def test_the_ledger_keeps_the_items_of_each_window(tmp_path, backend):
     operators = [("Odd", Filter[int](lambda n: n % 2 == 1)), ("Twice", FlatMap[int, int](lambda n: [n, n]))]
     first, second = accounts(tmp_path, draw(*operators), backend=backend)
-    assert first.account.operators == {
+    assert first.checkpoint.rows.operators == {
         "Numbers": OperatorRows(taken={"input": 3}, sent={"output": 2, "rejected": 1}, rule=Rows.KEPT),
         "Odd": OperatorRows(taken={"input": 2}, sent={"output": 1}, rule=Rows.FILTERED),
         "Twice": OperatorRows(taken={"input": 1}, sent={"output": 2}, rule=Rows.EXPANDED),
         "Sink": OperatorRows(taken={"input": 2}),
         "Refused": OperatorRows(taken={"input": 1}),
     }
-    assert first.account.streams["Odd.output > Twice.input"] == StreamRows(sent=1, taken=1)
-    assert first.account.streams["Numbers.rejected > Refused.input"] == StreamRows(sent=1, taken=1)
-    assert [rows.dropped for rows in second.account.operators.values()] == [0, 1]
-    assert not [*first.breaches(), *second.breaches()]
+    assert first.checkpoint.rows.streams["Odd.output > Twice.input"] == StreamRows(sent=1, taken=1)
+    assert first.checkpoint.rows.streams["Numbers.rejected > Refused.input"] == StreamRows(sent=1, taken=1)
+    assert [rows.dropped for rows in second.checkpoint.rows.operators.values()] == [0, 1]
+    assert not [*breaches_in(first), *breaches_in(second)]
 
 
 class WithRows(Operator):
@@ -108,7 +112,7 @@ class WithRows(Operator):
 @on_both
 def test_a_port_may_be_named_rows(tmp_path, backend):
     first, _ = accounts(tmp_path, draw(("Rows", WithRows())), backend=backend)
-    assert first.account.operators["Rows"] == OperatorRows(taken={"rows": 2}, sent={"output": 2})
+    assert first.checkpoint.rows.operators["Rows"] == OperatorRows(taken={"rows": 2}, sent={"output": 2})
 
 
 @on_both
@@ -123,7 +127,7 @@ def test_a_port_may_be_named_rows(tmp_path, backend):
 def test_a_window_that_does_not_add_up_is_reported(operator, numbers, tmp_path, backend, caplog):
     with caplog.at_level(logging.WARNING):
         first, _ = accounts(tmp_path, draw(("Broken", operator)), backend=backend)
-    (breach,) = first.breaches()
+    (breach,) = breaches_in(first)
     assert breach.problem == f"the items of Broken do not add up in window 1: it {numbers}"
     assert (breach.scene.operator, breach.scene.window) == ("Broken", 1)
     assert f"{breach}" in [record.getMessage() for record in caplog.records]
@@ -136,9 +140,9 @@ def test_a_window_that_does_not_add_up_is_reported(operator, numbers, tmp_path, 
 def test_elements_count_as_sent_by_the_operator_before_a_splittable_one(tmp_path, backend):
     texts = chain(Texts=Texts(), Numbers=Map[str, str](lambda text: text), Each=Each())
     windows = accounts(tmp_path, texts, backend=backend)
-    assert [window.account.operators["Numbers"].sent for window in windows] == [{"output": 3}, {"output": 1}]
-    assert [window.account.operators["Each"].received for window in windows] == [3, 1]
-    assert not [breach for window in windows for breach in window.breaches()]
+    assert [window.checkpoint.rows.operators["Numbers"].sent for window in windows] == [{"output": 3}, {"output": 1}]
+    assert [window.checkpoint.rows.operators["Each"].received for window in windows] == [3, 1]
+    assert not [breach for window in windows for breach in breaches_in(window)]
 
 
 def test_items_lost_on_a_stream_are_reported():
@@ -148,8 +152,8 @@ def test_items_lost_on_a_stream_are_reported():
 
 def test_what_leaves_by_an_unconnected_output_is_not_missed(tmp_path):
     window, _ = accounts(tmp_path, chain(Texts=Texts(), Numbers=Map[str, str](lambda text: text)))
-    assert window.account.operators["Numbers"].rule is Rows.FILTERED
-    assert not list(window.breaches())
+    assert window.checkpoint.rows.operators["Numbers"].rule is Rows.FILTERED
+    assert breaches_in(window) == []
 
 
 def test_a_subclass_with_another_process_declares_its_rows_again():

@@ -9,8 +9,7 @@ import pytest
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.record.backlog_trend import BacklogTrend
-from dagkit.engine.record.pace import Pace, TimeLeft
+from dagkit.engine.record.pace import BacklogTrend, Pace, TimeLeft
 from dagkit.engine.record.run_events import Measured, RunEvent, Started
 from dagkit.engine.record.statistics import Lately, window_stats
 from dagkit.engine.worker.protocol import Figures, Report

@@ -218,6 +218,11 @@ def test_what_cannot_be_split_on_the_driver_is_reported_so_too(tmp_path):
         Desk(tmp_path, chain(ranges=Ranges(looks=((10,),)), unlisted=Unlisted(), collect=Collect())).run()
 
 
+def test_a_launch_ends_with_the_exit_code_of_what_its_operator_lacks():
+    failed = failure_of(RunFailure("there is no topic a", "create it", code="topic-missing"), "read", 1)
+    assert (failed.code, failed.exit_code) == ("topic-missing", 5)
+
+
 # ---- who failed
 
 

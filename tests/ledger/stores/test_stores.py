@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import fsspec
 import pytest
+from obstore.store import LocalStore as FolderBucket
 from obstore.store import MemoryStore as Bucket
 from pyarrow import fs as arrow_fs
 
@@ -262,6 +263,26 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
             store.exists("f/x")
     assert caught.value.code == code
     assert "cannot be written" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ask", ["exists", "modified"])
+def test_a_filesystem_that_fails_is_not_called_empty(ask, monkeypatch):
+    memory = fsspec.filesystem("memory")
+    store = open_store(secrets.token_hex(4), memory)
+    store.create("f/x", b"x")
+    for name in ("info", "modified"):
+        monkeypatch.setattr(memory, name, failing(errno.EACCES))
+    assert code_of(lambda: getattr(store, ask)("f/x"), StoreError) == "store-readonly"
+
+
+def test_a_missing_key_keeps_no_other_from_being_deleted(tmp_path):
+    # as on Google Cloud Storage and Azure, the deletion of a key that is missing fails here
+    store = BucketStore(FolderBucket(tmp_path))
+    there = [f"f/{number:03}" for number in range(100)]
+    for key in there:
+        store.replace(key, b"x")
+    store.delete(["f/gone", *there])
+    assert store.names("f") == []
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO], ids=errno.errorcode.get)

@@ -191,6 +191,13 @@ def test_clients_of_other_libraries_raise_errors_of_connections_under_these_name
     class HTTPStatusError(Exception):  # as httpx has it
         response = SimpleNamespace(status_code=429, headers={"Retry-After": "7"})
 
+    class FalseIfFailed(SimpleNamespace):  # as requests has it
+        def __bool__(self):
+            return self.status_code < 400
+
+    class HTTPError(OSError):
+        response = FalseIfFailed(status_code=503, headers={"Retry-After": "5"})
+
     def raised(error):
         with pytest.raises(type(error) if isinstance(error, ValueError) else Unavailable) as caught, answered():
             raise error
@@ -198,6 +205,7 @@ def test_clients_of_other_libraries_raise_errors_of_connections_under_these_name
 
     assert raised(ConnectionError("reset")).problem == "ConnectionError: reset"
     assert raised(HTTPStatusError("slow")).retry_after == 7
+    assert raised(HTTPError("busy")).retry_after == 5
     assert raised(ValueError("no JSON")).args == ("no JSON",)
     with pytest.raises(URLError), answered():
         raise URLError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired")

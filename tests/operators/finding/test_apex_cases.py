@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dagkit import Context, Dag, Operator, State
-from dagkit.engine.program.failures import InputRefused
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
 from dagkit.errors import InputUnreadable
 from dagkit.ledger.audit.verify import verify
@@ -260,7 +260,9 @@ def test_base_lines_of_files_that_arrive_are_read_and_proven(tmp_path, files):
 
 
 def test_base_a_file_that_is_not_there_ends_the_launch_and_is_named(tmp_path):
-    with pytest.raises(InputRefused, match=r"nowhere\.txt: there is no such file.*\n  help: make it, or send the path"):
+    with pytest.raises(
+        OperatorFailed, match=r"nowhere\.txt: there is no such file.*\n  help: make it, or send the path"
+    ):
         based(tmp_path, [tmp_path / "nowhere.txt"]).run()
 
 

@@ -18,7 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import dagkit_operators.finding.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.program.failures import InputRefused
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.run_events import Committed, Found, RunEvent, Started
 from dagkit.errors import ApplicationFaults, InputUnreadable
 from dagkit.ranges import OffsetRange
@@ -408,7 +408,7 @@ def test_a_scan_holds_no_window_up(tmp_path):
 
 def test_what_fails_in_a_scan_beside_the_loop_ends_the_launch_with_its_code(tmp_path):
     draw = chain(split=FileSplitterInput(str(tmp_path / "nowhere")), collect=Collect())
-    with pytest.raises(InputRefused, match="nowhere: there is no such file") as raised:
+    with pytest.raises(OperatorFailed, match="nowhere: there is no such file") as raised:
         Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock()).run()
     assert raised.value.code == "input-unreadable"
 

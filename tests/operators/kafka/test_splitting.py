@@ -74,5 +74,5 @@ def test_the_number_of_readers_follows_the_backlog(kafka, tmp_path):
     desk.until = Until.IDLE  # a loop that is stopped may leave work to the next one
     assert sorted(arrived(desk.run())) == list(range(80))
     made = [each.fact for each in decisions(desk.ledger(), "reader")]
-    assert all(decide(ScalingInputs.of(fact.inputs)).after == fact.after for fact in made)
+    assert all(decide(ScalingInputs.model_validate(fact.inputs)).after == fact.after for fact in made)
     assert verify(desk.ledger()).is_complete

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from apps.message_ingest.app import MessageIngest
-from dagkit import Until
+from dagkit import OutputPort, Unavailable, Until
 from dagkit.api.outage import present_outages
 from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
@@ -15,6 +15,7 @@ from dagkit.testing import Alone, Crash, CrashAfter
 from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
 from dagkit_operators.queues import consumer
 from dagkit_operators.queues.consumer import QueueRefused
+from dagkit_operators.queues.queue_input import AbstractQueueInput
 from dagkit_operators.queues.queue_message import UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
 from tests.engine.cast import Collect, Desk, chain
@@ -55,7 +56,7 @@ def ingest(queue, **options):
 def disconnect():
     """Close the connections that a crashed run left, as the end of its process would."""
     for each in list(consumer._open.values()):
-        consumer.closed(each)
+        consumer.disconnect(each)
 
 
 def crash(application, probe, conf=()):
@@ -192,9 +193,11 @@ def test_the_host_of_a_broker_is_named_unless_it_may_be_part_of_a_password(url, 
     assert consumer.at_host(url) == host
 
 
-def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(queue):
+@pytest.mark.parametrize("quiet_millis", [1, 300])
+def test_a_launch_with_an_end_takes_messages_until_there_are_none(queue, quiet_millis):
+    """However short the time without a message is: the broker is asked, and sends others after each commit."""
     send(MEMORY, queue, map(str, range(35)))
-    conf = {"dt.operator.Messages.prop.mostUnacknowledged": 10, "dt.operator.Messages.prop.quietMillis": 300}
+    conf = {"dt.operator.Messages.prop.mostUnacknowledged": 10, "dt.operator.Messages.prop.quietMillis": quiet_millis}
     run(copied(queue), conf)
     assert lines_in("output") == sorted(map(str, range(35)))
 
@@ -219,6 +222,26 @@ def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue)
         alone.look()
     alone.operator.teardown()
     assert left(MEMORY, queue) == 3
+
+
+class Asking(AbstractQueueInput[str]):
+    """Asks a server for each item; the server does not answer once."""
+
+    kind = "tests.asking/1"
+    output = OutputPort(str, main=True)
+
+    def convert(self, message):
+        if message.text == "2" and not Path("asked").exists():
+            Path("asked").touch()
+            raise Unavailable("the server is away")
+        return message.text
+
+
+@pytest.mark.parametrize("named", [{}, {"message_id": None}], ids=["with an ID", "without an ID"])
+def test_a_look_that_is_undone_loses_no_message_and_doubles_none(queue, named):
+    send(MEMORY, queue, ["1", "2", "3"], **named)
+    run(chain(messages=Asking(queue=queue), write=PartWriter("output")))
+    assert (lines_in("output"), left(MEMORY, queue)) == (["1", "2", "3"], 0)
 
 
 def test_only_the_last_messages_are_remembered(queue):

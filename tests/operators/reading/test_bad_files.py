@@ -171,6 +171,16 @@ def test_a_bad_file_that_was_found_in_the_same_window_is_set_aside(backend, tmp_
     assert (len(aside(desk)), desk.faults()) == (1, [])
 
 
+@on_both
+def test_an_archive_is_set_aside_before_it_is_divided(backend, tmp_path):
+    for name, content in (("a.txt", b"1\n"), ("b.zip", b"PK\x03\x04 and files"), ("c.br", b"brotli")):
+        put(tmp_path, name, content)
+    patterns, read = Items(items=[str(tmp_path / "in" / "*")]), ReadFiles(on_bad_file="quarantine")
+    desk = Desk(tmp_path, chain(patterns=patterns, match=MatchFiles(), reader=read, collect=Collect()), backend=backend)
+    assert arrived(desk.run()) == ["1"]
+    assert sorted(each.reason.partition(" is a ")[2][:8] for each in aside(desk)) == ["brotli f", "zip file"]
+
+
 def test_a_file_that_is_gone_is_set_aside(tmp_path):
     desk = lines(tmp_path)
     assert desk.crash(CrashAfter(Point.PLANNED)) == 1

@@ -92,9 +92,9 @@ WORDS = [bytes(word) for length in range(1, 6) for word in product(b"ab", repeat
 def test_just_the_delimiters_that_overlap_themselves_are_refused(delimiter):
     if overlaps_itself(delimiter):
         with pytest.raises(ValueError, match="overlaps itself"):
-            delimiter_of(delimiter)
+            delimiter_of(delimiter.decode())
     else:
-        assert delimiter_of(delimiter) == delimiter
+        assert delimiter_of(delimiter.decode()) == delimiter
 
 
 @pytest.mark.trial

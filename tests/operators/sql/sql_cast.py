@@ -9,7 +9,7 @@ from typing import Any
 from dagkit import Operator, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.testing import FakeClock
 from dagkit_operators import Map, SqlWriter
-from dagkit_operators.sql.databases import connected
+from dagkit_operators.sql.databases import connect
 from tests.engine.cast import Digits, Draw, Ranges
 from tests.operators.ways import placed
 from tests.services.scripted import ScriptedServer
@@ -40,7 +40,7 @@ class TestDatabase:
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Execute a statement, commit, and return its rows."""
-        with connected(self.url, self.password) as connection:
+        with connect(self.url, self.password) as connection:
             found = connection.execute(statement)
             connection.commit()
             return found
@@ -48,7 +48,7 @@ class TestDatabase:
     @contextmanager
     def in_transaction(self, statement: str) -> Iterator[None]:
         """Execute a statement in a transaction that stays open while the block runs, and is rolled back then."""
-        with connected(self.url, self.password) as connection:
+        with connect(self.url, self.password) as connection:
             connection.execute(statement)
             yield
 

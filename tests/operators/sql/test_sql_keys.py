@@ -11,7 +11,7 @@ from dagkit.errors import RunFailure
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
 from dagkit_operators import Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
-from dagkit_operators.sql.databases import connected
+from dagkit_operators.sql.databases import connect
 from dagkit_operators.sql.queries import KeySteps, bounds_between, highest
 from tests.engine.cast import Collect, Desk, Hurried, arrived, chain
 from tests.operators.ways import in_partitions, refused
@@ -104,7 +104,7 @@ def test_crashes_at_random_lose_and_double_no_row(tmp_path, sqlite, trial):
 
 def steps_of(database, table, low=""):
     key = (table.key,) if isinstance(table.key, str) else table.key
-    with connected(database.url, database.password) as connection:
+    with connect(database.url, database.password) as connection:
         high = highest(connection, "SELECT * FROM rows", key, low)
         ends = bounds_between(connection, "SELECT * FROM rows", key, low, high, step_rows=2, most=10)
     return KeySteps(key, (low, *ends))
@@ -132,7 +132,7 @@ def test_text_is_divided_in_the_order_of_its_collation(tmp_path, sqlite):
 
 def test_a_step_has_rows_or_more_if_there_are_too_many_steps(sqlite):
     filled(sqlite, Keyed("k TEXT", "k", tuple(f"'{number:02}'" for number in range(30)), ""))
-    with connected(sqlite.url) as connection:
+    with connect(sqlite.url) as connection:
         high = highest(connection, "SELECT * FROM rows", ("k",), "'09'")
         assert high == "'29'"
         for step_rows, most, bounds in [(8, 100, ["'17'", "'25'", "'29'"]), (1, 2, ["'19'", "'29'"])]:

@@ -15,7 +15,7 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from dagkit_operators.looks import outage_of
-from dagkit_operators.sql.databases import connected
+from dagkit_operators.sql.databases import connect
 from dagkit_operators.sql.faults import Kind, kind_of
 from tests.cases import cases
 from tests.engine.cast import Collect, Desk, arrived, chain
@@ -164,7 +164,7 @@ def test_a_splitter_waits_for_a_database_that_is_locked(tmp_path, sqlite, caplog
     sqlite.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
     sqlite.rows("INSERT INTO numbers VALUES (1, 'one'), (2, 'two')")
     impatient = replace(sqlite, url=f"{sqlite.url}?timeout_millis=0")
-    lock = connected(sqlite.url)
+    lock = connect(sqlite.url)
     for statement in ("PRAGMA locking_mode = EXCLUSIVE", "UPDATE numbers SET text = text"):
         lock.execute(statement)
     lock.commit()  # in this mode the lock stays

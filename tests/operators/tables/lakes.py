@@ -34,7 +34,7 @@ class DeltaLake(Lake):
         return DeltaWriter(**{"uri": self.uri, "record_type": Row, **properties})
 
     def system(self) -> DeltaTable:
-        return DeltaTable(self.uri, partition_by=(), settings={}, schema=None, creates_table=True)
+        return DeltaTable(self.writer(record_type=None))
 
     def table(self) -> pa.Table:
         return pa.table(Delta(self.uri).to_pyarrow_table())
@@ -61,7 +61,7 @@ class IcebergLake(Lake):
         return IcebergWriter(**{"catalog": self.catalog, "table": "sales.numbers", "record_type": Row, **properties})
 
     def system(self) -> IcebergTable:
-        return IcebergTable(self.catalog, "sales.numbers", schema=None, creates_table=True)
+        return IcebergTable(self.writer(record_type=None))
 
     def table(self) -> pa.Table:
         return self.loaded.scan().to_arrow()

@@ -20,7 +20,7 @@ from dagkit.engine.program.points import Point
 from dagkit.errors import ApplicationFaults, RunFailure
 from dagkit.plan import write_plan
 from dagkit.testing import CrashAfter, FakeClock
-from dagkit_operators.tables import staged_rows, storage
+from dagkit_operators.tables import lake_table, staged_rows
 from dagkit_operators.tables.staged_rows import _entry_of
 from dagkit_operators.tables.storage import storage_failure
 from tests.cases import cases
@@ -125,7 +125,7 @@ def test_a_version_of_another_program_in_between_loses_nothing(lake, system):
 
 @pytest.mark.slow
 def test_a_table_whose_every_commit_conflicts_lets_the_run_wait(lake, system, monkeypatch):
-    monkeypatch.setattr(storage, "_MOST_CONFLICTS", 3)
+    monkeypatch.setattr(lake_table, "_MOST_CONFLICTS", 3)
     overtaken(system, lambda: lake.add(OTHER), once=False)
     with pytest.raises(Unavailable):
         system.apply(Staged("writer", 2))
@@ -186,11 +186,12 @@ def test_a_catalog_in_a_database_that_is_locked_is_waited_for(tmp_path, caplog):
 
 FIRST_CATALOG = """
 from dagkit.errors import RunFailure
+from dagkit_operators import IcebergWriter
 from dagkit_operators.tables.iceberg import IcebergTable
 
 catalog = {"type": "sql", "uri": "sqlite:////nowhere/catalog.db", "warehouse": "lake"}
 try:
-    IcebergTable(catalog, "sales.numbers", schema=None, creates_table=True).prepare("writer")
+    IcebergTable(IcebergWriter("sales.numbers", catalog=catalog)).prepare("writer")
 except RunFailure as failure:
     print(failure.code)
 """

@@ -10,6 +10,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -49,7 +50,15 @@ class Ripe(Enum):
 SPECIAL = [Fruit('a "b"', 1), Fruit("a,b"), Fruit("a\nb"), Fruit("a\rb"), Fruit(""), Fruit(" a ")]
 QUOTED = b'name,count\n"a ""b""",1\n"a,b",\n"a\nb",\n"a\rb",\n"",\n a ,\n'
 DIALECT = {"separator": ";", "quote": "'", "quotes_all": True, "null_value": "NULL", "record_separator": "\r\n"}
-TYPES = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": b"caf\xe9", "f": Ripe.NO}
+TYPES = {
+    "a": True,
+    "b": 0.1,
+    "c": Decimal("1.50"),
+    "d": dt.time(1, 2, 3),
+    "e": b"caf\xe9",
+    "f": Ripe.NO,
+    "g": np.float64(0.1),
+}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,7 @@ TYPES = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": 
             [Fruit("it's"), Fruit("NULL", 3)],
             b"'name';'count'\r\n'it''s';NULL\r\n'NULL';'3'\r\n",
         ),
-        ({"columns": tuple("abcdef"), "header": False}, [TYPES], b"true,0.1,1.50,01:02:03,caf\xe9,no\n"),
+        ({"columns": tuple("abcdefg"), "header": False}, [TYPES], b"true,0.1,1.50,01:02:03,caf\xe9,no,0.1\n"),
         ({"columns": ("count",), "header": False}, [{"count": None}], b'""\n'),
         ({"record_type": Fruit, "columns": ("count", "name")}, [Fruit("a", 1)], b"count,name\n1,a\n"),
     ],

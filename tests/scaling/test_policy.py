@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from dagkit import Backlog
 from dagkit.scaling import Apex, Drain, ScalingInputs, ScalingSettings, decide
-from dagkit.scaling.registry import policy_names
+from dagkit.scaling.policy import policy_names
 from dagkit_operators import LineReader
 from tests.scaling.steady import CALLED, Steady, install
 
