@@ -67,7 +67,8 @@ def module_of(path: Path, subject: str) -> Iterator[ModuleType]:
 @contextlib.contextmanager
 def module_named(source: str) -> Iterator[ModuleType]:
     """The module of a file, or of a dotted name, which may lie in the working directory; unloaded after the block."""
-    if os.path.isfile(source):  # noqa: PTH113 - unlike Path, accepts names that no file can have
+    # `app:Class` is the module app also beside a file that is called app
+    if source.endswith(".py") and os.path.isfile(source):  # noqa: PTH113 - accepts names that no file can have
         with module_of(Path(source), source) as module:
             yield module
     else:
