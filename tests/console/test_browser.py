@@ -119,7 +119,11 @@ def test_a_view_that_was_left_while_the_server_answered_does_not_get_the_news_of
     place = run_copying(tmp_path)
     with serve(place) as url:
         page, held = open_page(url), []
-        page.route(re.compile("/api/v1/files"), held.append)
+
+        def hold(route):
+            held.append(route)
+
+        page.route(re.compile("/api/v1/files"), hold)
         with page.expect_request(re.compile("/api/v1/files")):
             page.evaluate("location.hash = '#/files'")
         show(page, "log")
