@@ -42,6 +42,7 @@ class Place:
     shown: str
     file: Path | None
     candidates: tuple[Candidate, ...]
+    module: ModuleType | None = None
 
     @property
     def folder(self) -> Path | None:
@@ -89,7 +90,7 @@ def place_of(target: str) -> Iterator[Place]:
         )
     else:
         with module_of(path, str(path)) as module:
-            yield Place(target, path.absolute(), _candidates(module, path, target))
+            yield Place(target, path.absolute(), _candidates(module, path, target), module)
 
 
 @contextlib.contextmanager
@@ -230,10 +231,10 @@ def _member(module: ModuleType, name: str, module_name: str, target: str) -> Pla
     file = Path(module.__file__).absolute() if module.__file__ else None
     value: Any = vars(module).get(name)
     if is_application(value):
-        return Place(target, file, (_of_class(value),))
+        return Place(target, file, (_of_class(value),), module)
     if inspect.isfunction(value):
         own = name_after(file) if file and name == FUNCTION else name
-        return Place(target, file, (_of_function(value, own),))
+        return Place(target, file, (_of_function(value, own),), module)
     fitting = [n for n, v in vars(module).items() if is_application(v) or n == FUNCTION]
     what = "is not an application" if name in vars(module) else "does not exist"
     near = did_you_mean(name, fitting, "" if fitting else f"{module_name} holds no application")
