@@ -156,11 +156,13 @@ class _Run:
 
     @property
     def home(self) -> str | None:
-        return self.resolver.keys.home
+        keys = self.resolver.keys
+        return keys.home
 
     @property
     def secrets(self) -> Mapping[str, bool]:
-        return self.resolver.keys.usage.secrets
+        keys = self.resolver.keys
+        return keys.usage.secrets
 
     @property
     def finished(self) -> bool:
