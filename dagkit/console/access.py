@@ -104,18 +104,18 @@ class Access:
             return Refusal(403, "the request comes from another page", "use the console's own page, or a script")
         return None
 
-    def _is_token(self, given: str | None) -> bool:
-        return given is not None and compare_digest(given.encode(), self._token.encode())
+    def _is_token(self, token: str | None) -> bool:
+        return token is not None and compare_digest(token.encode(), self._token.encode())
 
     def _token_in(self, headers: Headers) -> str | None:
-        kind, _, given = headers.get("authorization", "").partition(" ")
+        kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            return given.strip()
+            return token.strip()
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
         except CookieError:
             return None
-        return None if found is None else found.value
+        return None if cookie is None else cookie.value
 
 
 def _is_own(headers: Headers, host: str, *, needed: bool) -> bool:

@@ -46,41 +46,6 @@ _ALIVE = ": alive\n\n"
 """A comment without an event: sending it shows whether the page is still there."""
 
 
-def live_events(folder: RunFolder, closing: threading.Event, request: Request) -> StreamingResponse:
-    """Send the status at once, then whenever the driver has written another one, the last time when the server closes.
-
-    A driver that serves its own console writes how it ended before its server closes.
-    """
-
-    async def events() -> AsyncIterator[str]:
-        sent = ""
-        while not await request.is_disconnected():
-            is_last = closing.is_set()
-            status = await run_in_threadpool(_status_text, folder)
-            yield f"event: status\ndata: {status}\n\n" if status != sent else _ALIVE
-            sent = status
-            if is_last:
-                return
-            # in steps: a driver ends only after its console, and must not wait for a second
-            for _ in range(round(LOOK_SECONDS / _STEP_SECONDS)):
-                if not closing.is_set():
-                    await asyncio.sleep(_STEP_SECONDS)
-
-    return StreamingResponse(events(), media_type="text/event-stream")
-
-
-def _status_text(folder: RunFolder) -> str:
-    return json.dumps(status_of(folder.run()))
-
-
-def request_stop(folder: RunFolder) -> StopRun:
-    """The request to stop the running driver after the windows in flight; refuse it if none runs."""
-    run = folder.run()
-    if run is None or not run.runs:
-        raise HTTPException(409, "the application is not running")
-    return StopRun(launch=run.launch.id)
-
-
 MOST_ROWS = 500
 _TAPS, _TAPPED, _TAP_SECONDS = 4, 10, 5.0
 """How many requests may wait for items, for how many of them, and for how long."""
@@ -150,10 +115,11 @@ class Interface:
         return Route(f"/{name}", respond)
 
     def _window(self, request: Request) -> Row:
-        found = one_window(self._folder, request.path_params["window"])
-        if found is None:
-            raise HTTPException(404, f"the ledger has no window {request.path_params['window']}")
-        return found
+        number = request.path_params["window"]
+        window = one_window(self._folder, number)
+        if window is None:
+            raise HTTPException(404, f"the ledger has no window {number}")
+        return window
 
     def _launches(self, request: Request) -> Row:
         """A table of the launches whose windows could be read so far."""
@@ -192,23 +158,30 @@ class Interface:
 
     def _operators(self, request: Request) -> Iterable[Row]:
         names, run = request.query_params.getlist("name"), self._folder.run()
-        found = () if run is None else operator_answers.operators(run.snapshot)
-        return [row for row in found if not names or row["name"] in names]
+        rows = () if run is None else operator_answers.operators(run.snapshot)
+        return [row for row in rows if not names or row["name"] in names]
 
     def _values(self, request: Request) -> Iterable[Row]:
         launched = self._folder.launched()
-        found = () if launched is None else operator_answers.values(launched)
-        return [row for row in found if "defaults" in request.query_params or row["origin"] != DEFAULT]
+        rows = () if launched is None else operator_answers.values(launched)
+        return [row for row in rows if "defaults" in request.query_params or row["origin"] != DEFAULT]
 
     def _operator(self, request: Request) -> Row:
         name = request.query_params.get("name", "")
-        found = operator_answers.operator_of(self._plan(), name)
-        if found is None:
+        operator = operator_answers.operator_of(self._plan(), name)
+        if operator is None:
             raise HTTPException(404, f"the plan has no operator {name!r}")
-        return found
+        return operator
 
     def _stop(self, _: Request) -> Response:
-        return self._control("stop", lambda: request_stop(self._folder))
+        return self._control("stop", self._stop_request)
+
+    def _stop_request(self) -> StopRun:
+        """The request to stop the running driver after the windows in flight; refuse it if none runs."""
+        run = self._folder.run()
+        if run is None or not run.runs:
+            raise HTTPException(409, "the application is not running")
+        return StopRun(launch=run.launch.id)
 
     def _retry(self, request: Request) -> Response:
         return self._control("retry", lambda: work_answers.retry_of(request.query_params))
@@ -241,7 +214,25 @@ class Interface:
         return JSONResponse({"schema": "dagkit.console.tap/1", "window": window, "rows": items})
 
     async def _events(self, request: Request) -> Response:
-        return live_events(self._folder, self._closing, request)
+        """Send the status at once, then whenever the driver has written another one, and when the server closes.
+
+        A driver that serves its own console writes how it ended before its server closes.
+        """
+        return StreamingResponse(self._live_events(request), media_type="text/event-stream")
+
+    async def _live_events(self, request: Request) -> AsyncIterator[str]:
+        sent = ""
+        while not await request.is_disconnected():
+            is_last = self._closing.is_set()
+            status = await run_in_threadpool(lambda: json.dumps(status_of(self._folder.run())))
+            yield f"event: status\ndata: {status}\n\n" if status != sent else _ALIVE
+            sent = status
+            if is_last:
+                return
+            # in steps: a driver ends only after its console, and must not wait for a second
+            for _ in range(round(LOOK_SECONDS / _STEP_SECONDS)):
+                if not self._closing.is_set():
+                    await asyncio.sleep(_STEP_SECONDS)
 
     def _svg(self, request: Request) -> Response:
         return Response(self._drawings.svg(self._plan(), *_view(request)), media_type="image/svg+xml")
@@ -292,24 +283,24 @@ def _table(rows: Callable[[Request], Iterable[Row]], request: Request) -> Row:
 
 def _asked(request: Request) -> Asked:
     limit = min(MOST_ROWS, max(1, _number(request, "limit", 50) or 50))
-    given = request.query_params
-    return Asked(given.get("like", ""), given.get("sort", ""), _number(request, "after", 0) or 0, limit)
+    query = request.query_params
+    return Asked(query.get("like", ""), query.get("sort", ""), _number(request, "after", 0) or 0, limit)
 
 
 def _number(request: Request, name: str, default: int | None) -> int | None:
-    given = request.query_params.get(name)
-    if given is None:
+    text = request.query_params.get(name)
+    if text is None:
         return default
-    if not given.isdecimal():
-        raise HTTPException(400, f"{name}={given} is no number")
-    return int(given)
+    if not text.isdecimal():
+        raise HTTPException(400, f"{name}={text} is no number")
+    return int(text)
 
 
 def _view(request: Request) -> tuple[View, list[str]]:
-    given = request.query_params.get("view", View.LOGICAL)
-    if given not in set(View):
-        raise HTTPException(400, f"view={given} is not {' or '.join(View)}")
-    return View(given), request.query_params.getlist("open")
+    view = request.query_params.get("view", View.LOGICAL)
+    if view not in set(View):
+        raise HTTPException(400, f"view={view} is not {' or '.join(View)}")
+    return View(view), request.query_params.getlist("open")
 
 
 def _failed(_: Request, error: Exception) -> Response:

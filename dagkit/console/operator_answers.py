@@ -21,19 +21,19 @@ _OMITTED: Any = {
 def operators(snapshot: RunSnapshot) -> Iterator[Row]:
     """The figures of each operator."""
     left_out = snapshot.metrics.left_out
-    for each in snapshot.operators:
-        backlog = each.backlog
-        pending = {one.port: one.positions for one in backlog.pending}
-        at_work = next((work for work in snapshot.windows.working if work.operator == each.name), None)
+    for operator in snapshot.operators:
+        backlog = operator.backlog
+        pending = {each.port: each.positions for each in backlog.pending}
+        at_work = next((work for work in snapshot.windows.working if work.operator == operator.name), None)
         # The element that takes longest; if slots do not report theirs, one that the last window did not finish.
         now = at_work or next(iter(backlog.underway), None)
-        figures = each.model_dump(mode="json", exclude=_OMITTED)
+        figures = operator.model_dump(mode="json", exclude=_OMITTED)
         yield {
             **{name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()},
-            "busiest": each is snapshot.busiest,
+            "busiest": operator is snapshot.busiest,
             "pending": pending,
             "waiting": sum(pending.values()) if pending else None,
-            "rejected": left_out.get(each.name, {}).get(REJECTED, 0),
+            "rejected": left_out.get(operator.name, {}).get(REJECTED, 0),
             "source": None if now is None else now.source,
             "fraction": None if now is None else now.fraction,
             "working_seconds": None if at_work is None else (snapshot.status.at - at_work.since).total_seconds(),
@@ -42,18 +42,20 @@ def operators(snapshot: RunSnapshot) -> Iterator[Row]:
 
 def rejected(snapshot: RunSnapshot) -> list[Row]:
     """The last records that operators rejected in the last launch, the newest window first."""
-    found = [
-        {"operator": each.name, **one.model_dump()}
-        for each in snapshot.operators
-        for one in each.rejections.rejected_records
+    records = [
+        {"operator": operator.name, **record.model_dump()}
+        for operator in snapshot.operators
+        for record in operator.rejections.rejected_records
     ]
-    return sorted(found, key=lambda row: -row["window"])
+    return sorted(records, key=lambda row: -row["window"])
 
 
 def operator_of(plan: Plan, name: str) -> Row | None:
     """An operator of a plan, with its properties and attributes, without secrets; None if there is none."""
-    found = plan.by_name.get(name)
-    return None if found is None else found.model_dump(mode="json", exclude={"partitions"}) | {"count": found.count}
+    operator = plan.by_name.get(name)
+    if operator is None:
+        return None
+    return operator.model_dump(mode="json", exclude={"partitions"}) | {"count": operator.count}
 
 
 def values(launched: LaunchRecord) -> Iterator[Row]:

@@ -20,6 +20,7 @@ class RunFolder:
     """One application's folder. Each reader sees the ledger as it is at that moment."""
 
     place: str
+    # Reentrant: an answer that reads windows asks for the units of operators meanwhile.
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _ledger: Ledger | None = None
     _application: Chain | None = None

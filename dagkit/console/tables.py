@@ -101,13 +101,13 @@ def _texts(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _holds(row: Row, column: str, comparison: str, given: str) -> bool:
+def _holds(row: Row, column: str, comparison: str, text: str) -> bool:
     """Whether a column of a row is larger or smaller than a number, or equal to a text."""
     if comparison == "=":
-        return str(row.get(column)).lower() == given
+        return str(row.get(column)).lower() == text
     kind, value = _key(row.get(column), 0)
     try:
-        bound = float(given)
+        bound = float(text)
     except ValueError:
         return False
     return kind == 1 and (value > bound if comparison == ">" else value < bound)

@@ -81,13 +81,13 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
 def one_window(folder: RunFolder, window_id: int) -> Row | None:
     """All about one window; None if there is none of this number."""
     with folder.windows() as chain:
-        found = None if chain is None else window_of(chain, window_id)
-        if chain is None or found is None:
+        window = None if chain is None else window_of(chain, window_id)
+        if chain is None or window is None:
             return None
-        written = rows_of(chain.data(found.record) or b"")
-    checkpoint, block = found.checkpoint, found.record.block
-    return row_of(found, folder.units()) | {
-        "hash": found.record.hash,
+        written = rows_of(chain.data(window.record) or b"")
+    checkpoint, block = window.checkpoint, window.record.block
+    return row_of(window, folder.units()) | {
+        "hash": window.record.hash,
         "previous_hash": block.prev_block_hash,
         "inputs": [
             {"input": work.input}
@@ -105,7 +105,7 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
         ],
         "finished": [
             {"file": file, "bytes": sum(piece.length for piece in pieces)}
-            for file, pieces in islice(sorted(by_file(found.output.finished).items()), LISTED)
+            for file, pieces in islice(sorted(by_file(window.output.finished).items()), LISTED)
         ],
         "facts": [fact.model_dump(mode="json") for fact in checkpoint.facts],
     }
@@ -141,13 +141,13 @@ def items_of(window: Window) -> list[Row]:
 
 def launches(rows: Iterable[Row]) -> list[Row]:
     """The launches of windows that are given newest first, as sums over their windows; the newest launch first."""
-    found = []
+    sums = []
     for launched, of_launch in groupby(rows, lambda row: row["launched"]):
         windows = list(of_launch)
         took = [row["seconds"] for row in windows if row["seconds"] is not None]
-        sums = {name: sum(row[name] for row in windows) for name in ("positions", "items", "rejected", "files")}
+        totals = {name: sum(row[name] for row in windows) for name in ("positions", "items", "rejected", "files")}
         newest, end = windows[0], datetime.fromisoformat(windows[0]["committed"])
-        found.append(
+        sums.append(
             {
                 "launched": launched,
                 "first": windows[-1]["window"],
@@ -157,11 +157,11 @@ def launches(rows: Iterable[Row]) -> list[Row]:
                 "window_seconds": round(sum(took) / len(took), 3) if took else None,
                 "longest_seconds": max(took, default=None),
                 "read": by_unit((unit, amount) for row in windows for unit, amount in row["read"].items()),
-                **sums,
+                **totals,
                 "waiting_positions": newest["waiting_positions"],
             }
         )
-    return found
+    return sums
 
 
 def compared(first: Window, second: Window) -> list[Row]:

@@ -23,8 +23,8 @@ def decisions(window: Window) -> Iterator[Row]:
     """The decisions of a window, newest first: about partitions, and changes on request."""
     for fact in reversed(window.checkpoint.facts):
         if isinstance(fact, Scaled):
-            made = ScalingDecision(window.checkpoint.window, fact).as_json()
-            yield {"fact": "scaled", **made, "inputs": None}
+            decision = ScalingDecision(window.checkpoint.window, fact)
+            yield {"fact": "scaled", **decision.as_json(), "inputs": None}
         elif not isinstance(fact, Split | Decided):
             yield {"window": window.checkpoint.window, **fact.model_dump(mode="json")}
 
@@ -38,24 +38,24 @@ def splits(window: Window) -> Iterator[Row]:
 
 def given_up(window: Window) -> Iterator[Row]:
     """The work that was given up with a window."""
-    return (each.as_json() for each in lost_in(window.checkpoint))
+    return (item.as_json() for item in lost_in(window.checkpoint))
 
 
 def work(folder: RunFolder) -> list[Row]:
     """The work that was set aside or waits."""
     with folder.ledger() as ledger:
-        found = [] if ledger is None else [each.as_json() for each in work_left(ledger)]
-    return sorted(found, key=lambda row: _FIRST.index(row["state"]))
+        rows = [] if ledger is None else [item.as_json() for item in work_left(ledger)]
+    return sorted(rows, key=lambda row: _FIRST.index(row["state"]))
 
 
-def retry_of(given: Mapping[str, str]) -> Retry:
+def retry_of(row: Mapping[str, str]) -> Retry:
     """The request to put work that was set aside back into the queue: a row of the table of work."""
-    start, end = given.get("start", ""), given.get("end", "")
+    start, end = row.get("start", ""), row.get("end", "")
     return Retry(
-        names=(given["source"],) if given.get("source") else (),
+        names=(row["source"],) if row.get("source") else (),
         start=int(start) if start.isdecimal() else 0,
         end=int(end) if end.isdecimal() else None,
-        operator=given.get("operator") or None,
+        operator=row.get("operator") or None,
         by=this_process().user,
     )
 
@@ -70,7 +70,7 @@ def one_file(folder: RunFolder, path: str) -> Row:
     """All that the ledger records of one input file."""
     ledger = folder.own_ledger()
     read = [] if ledger is None else readings(ledger, absolute(path))
-    return {"path": path, "readings": [_reading(each) for each in read]}
+    return {"path": path, "readings": [_reading(reading) for reading in read]}
 
 
 def _reading(reading: Reading) -> Row:

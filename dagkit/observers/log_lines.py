@@ -147,6 +147,40 @@ def all_lines(newest: Path, file: TextIO) -> Iterator[str]:
     yield from file
 
 
+def new_lines(newest: Path, file: TextIO, wait: Callable[[], bool]) -> Iterator[str]:
+    """The lines that are appended to the log after those of the open file, until `wait` returns False and all are read.
+
+    `wait` is called when there is no new line.
+    """
+    part, is_last, is_renamed = "", False, False
+    try:
+        while True:
+            if line := file.readline():
+                part += line
+                if part.endswith("\n"):
+                    yield part
+                    part = ""
+            elif is_renamed:
+                file.close()
+                file, is_renamed = opened(newest), False
+            elif _is_renamed(newest, file):
+                is_renamed = True  # what was written before that is read first
+            elif is_last:
+                return
+            else:
+                is_last = not wait()  # what the driver wrote before it ended is read once more
+    finally:
+        file.close()
+
+
+def _is_renamed(newest: Path, file: TextIO) -> bool:
+    """Whether the driver has begun the next file of the log."""
+    try:
+        return not os.path.samestat(newest.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:  # it has renamed this one, and opens the next one now
+        return False
+
+
 _BLOCK = 1 << 16
 """How many bytes are read at a time from the end of a file."""
 

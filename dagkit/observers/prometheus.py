@@ -87,6 +87,7 @@ class Prometheus:
     """An observer that updates all series, in its own registry."""
 
     def __init__(self) -> None:
+        # The registry of the process takes each name once, and a process may launch several applications.
         self.registry = CollectorRegistry()
         self._app = ""
         self._instruments = {series.name: _instrument(series, self.registry) for series in ALL}

@@ -86,11 +86,12 @@ def _placed(picture: Picture, wires: Wiring, turned_over: Collection[str | None]
         return Rectangle(round(x0 - left, 2), round(top - y1, 2), round(x1 - left, 2), round(top - y0, 2))
 
     def whole(item: Mapping[str, Any]) -> Rectangle:
+        # Graphviz gives widths and heights in inches, of 72 points; the half of each is needed.
         (x, y), wide, high = point(item["pos"]), float(item["width"]) * 36, float(item["height"]) * 36
         return Rectangle(x - wide, y - high, x + wide, y + high)
 
     def route(item: Mapping[str, Any]) -> Route:
-        parts = item["pos"].split(" ")
+        parts = item["pos"].split(" ")  # `e,x,y` is the tip at the end, `s,x,y` that at the start, others the curve
         tips = [point(part) for part in parts if part[0] in "es"]
         points = tuple(point(part) for part in parts if part[0] not in "es")
         if parts[0].startswith("s,"):
@@ -148,6 +149,7 @@ def _gaps(picture: Picture, places: Layout, rows: Mapping[str, int]) -> Mapping[
 def _turn(start: Point, tip: Point, gap: float) -> tuple[Point, ...]:
     """A line that leaves to the right, returns to the left at the height of the gap, and enters from the left."""
     (x0, y0), (x1, y1) = start, tip
+    # The arrow takes the last 7 points of the line.
     out, back, end = (x0 + TURN, gap), (x1 - TURN, gap), (x1 - 7, y1)
     down = (x0 + TURN, y0), (x0 + 2 * TURN, y0), (x0 + 2 * TURN, gap)
     into = (x1 - 2 * TURN, gap), (x1 - 2 * TURN, y1), end

@@ -50,7 +50,7 @@ def _picture(application: str, boxes: list[Box], wires: list[Wire]) -> Picture:
     frames: dict[str, Group] = {}
     framed = []
     for box in boxes:
-        path = box.name.split("$")
+        path = box.name.split("$")  # an author's own name may contain `$`, too, as in `a$`, which is no path
         for depth in range(1, len(path) if all(path) else 0):  # outer ones first
             name, parent = "$".join(path[:depth]), "$".join(path[: depth - 1])
             frames.setdefault(name, Group(name, path[depth - 1], GroupKind.MODULE, (), parent or None))

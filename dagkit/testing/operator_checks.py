@@ -7,6 +7,7 @@ from typing import Any
 
 import cloudpickle
 
+from dagkit.api.external import Unavailable
 from dagkit.api.operators import InputOperator, Operator, batch_handler_of, handler_name
 from dagkit.api.ports import input_ports
 from dagkit.testing.alone import Alone
@@ -14,6 +15,22 @@ from dagkit.testing.alone import Alone
 
 class ContractBroken(AssertionError):
     """A component breaks a contract that the engine relies on."""
+
+
+ATTEMPTS = 20
+"""How often a check tries what raises `Unavailable`: a server that fails now and then answers one of them."""
+
+
+def until_answered(name: str, attempt: Callable[[], object]) -> None:
+    """Call `attempt` again while it raises `Unavailable`, as a launch does, but without pauses and not for ever."""
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            attempt()
+        except Unavailable as error:
+            if number == ATTEMPTS:
+                raise ContractBroken(f"{name} got no answer in {number} attempts: {error.problem}") from error
+        else:
+            return
 
 
 Items = Sequence[Any] | Mapping[str, Sequence[Any]]

@@ -2,16 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count, pairwise
 from typing import Any
 
+from dagkit.api.external import Unavailable
 from dagkit.api.operators import InputOperator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.work import Sourced, SplittableOperator, is_sourced, work_port
 from dagkit.engine.program.codec import ItemUnwritable, JsonCodec
+from dagkit.engine.worker.instances import restore
+from dagkit.schema import arguments_of_class, bind, substitute
 from dagkit.testing.alone import Alone
 from dagkit.testing.crashes import FakeClock
-from dagkit.testing.operator_checks import ContractBroken
+from dagkit.testing.operator_checks import ContractBroken, until_answered
 from dagkit.testing.work_checks import check_every_split_of
 
 DAY = 24 * 60 * 60
@@ -30,9 +34,10 @@ def check_source(
 
     The source looks until it holds nothing back, and again a day after each of the `changes`, such as a new file. A
     second one is restored from its declared state before each look; a third one repeats each look, as after a crash
-    before the look was recorded. All three must find the same, in a form that the ledger can store. Elements with
-    positions, such as blocks, must have numbers of their own and cover each source without a gap or an overlap. A
-    `reader` must read the longest element equally however it is split. Further arguments are those of `Alone`.
+    before the look was recorded. All three must find the same, in a form that the ledger can store. A look that raises
+    `Unavailable` is tried again at once. Elements with positions, such as blocks, must have numbers of their own and
+    cover each source without a gap or an overlap. A `reader` must read the longest element equally however it is split.
+    Further arguments are those of `Alone`.
     """
     name = type(source).__name__
     clock = FakeClock()
@@ -44,7 +49,7 @@ def check_source(
         # Both have the state of the same one, which is torn down by that and may not look again.
         lost, moved = moved.restarted(), moved.restarted()
         for alone in (steady, lost, moved):
-            alone.look()
+            until_answered(name, partial(_look, alone))
         seen, repeated, restored = _found(steady), _found(lost), _found(moved)
         lost.restarted()
         if seen != restored:
@@ -74,6 +79,17 @@ def _looks(steady: Alone[InputOperator], changes: Iterable[Change]) -> Iterator[
             yield next(numbers)
 
 
+def _look(alone: Alone[InputOperator]) -> None:
+    """Look, or undo a look whose source does not answer, and raise Unavailable."""
+    before = alone.state
+    try:
+        alone.look()
+    except Unavailable:
+        restore(alone.operator, before)
+        _found(alone)
+        raise
+
+
 def _found(alone: Alone[InputOperator]) -> list[tuple[str, Any]]:
     return [(port, item) for port in alone.outputs for item in alone.sent(port)]
 
@@ -84,8 +100,12 @@ def _differ(expected: Sequence[Any], found: Sequence[Any]) -> str:
 
 def _check_stored(source: InputOperator, port: str, item: Any) -> None:
     """Raise unless the ledger can store the item: a later launch reads it from there."""
+    declared, bindings = output_ports(type(source))[port].payload, arguments_of_class(type(source))
+    sent = source.sent_payload(port, {})
+    if sent is not None:
+        bind(declared, sent, bindings)
     try:
-        JsonCodec(f"{type(source).__name__}.{port}", output_ports(type(source))[port].payload).of(item)
+        JsonCodec(f"{type(source).__name__}.{port}", substitute(declared, bindings)).of(item)
     except ItemUnwritable as error:
         raise ContractBroken(str(error)) from error
 

@@ -115,6 +115,27 @@ def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page,
         playwright.expect(page.get_by_role("heading", name=f"Window {FILES}", exact=True)).to_be_visible()
 
 
+def test_a_view_that_was_left_while_the_server_answered_does_not_get_the_news_of_the_next(serve, open_page, tmp_path):
+    place = run_copying(tmp_path)
+    with serve(place) as url:
+        page, held = open_page(url), []
+
+        def hold(route):
+            held.append(route)
+
+        page.route(re.compile("/api/v1/files"), hold)
+        with page.expect_request(re.compile("/api/v1/files")):
+            page.evaluate("location.hash = '#/files'")
+        show(page, "log")
+        with page.expect_response(re.compile("/api/v1/files")):
+            held[0].continue_()
+        newest = page.locator(".view.log tbody tr").first
+        before = newest.inner_text()
+        (tmp_path / "in" / "more.txt").write_text("one more\n")
+        again(tmp_path)
+        playwright.expect(newest).not_to_have_text(before)
+
+
 @pytest.mark.parametrize(("wide", "high"), [(390, 800), (1440, 900), (2560, 1200)])
 def test_a_graph_is_first_shown_whole(finished_page, wide, high):
     finished_page.set_viewport_size({"width": wide, "height": high})

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,19 @@ from dagkit import (
     OutputFiles,
     OutputPort,
     State,
+    Unavailable,
 )
 from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
-from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader, PagedSource, Record, RecordWriter
+from dagkit_operators import (
+    Delivery,
+    DirectoryScanner,
+    FileSplitterInput,
+    LineReader,
+    OnceSink,
+    PagedSource,
+    Record,
+    RecordWriter,
+)
 from tests.engine.cast import Digits
 
 _ticks = itertools.count()
@@ -354,3 +365,126 @@ class Pages(PagedSource[int]):
 
 def test_a_source_of_pages_is_read_to_its_last_page():
     assert check_source(Pages()) == [0, 1, 2]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    number: int
+
+
+class Orders(PagedSource[Order]):
+    kind = "test.orders/1"
+
+    def read_page(self, cursor):
+        page = cursor or 0
+        return ([Order(page)] if page < 2 else []), min(page + 1, 2)
+
+
+class OrdersBySetting(PagedSource):
+    """Names the type of its items as `Map` does, and not as an argument of its class."""
+
+    kind = "test.orders_by_setting/1"
+    read_page = Orders.read_page
+
+    def sent_payload(self, port, received):
+        return Order
+
+
+@pytest.mark.parametrize("source", [Orders(), OrdersBySetting()], ids=["by its class", "by sent_payload"])
+def test_what_a_source_finds_is_stored_as_the_type_of_its_stream(source):
+    assert check_source(source) == [Order(0), Order(1)]
+
+
+class Pieces(OnceSink):
+    """Writes a file for each item, and declares no type of its items."""
+
+    kind = "test.pieces/1"
+    folder: str
+
+    def write(self, delivery: Delivery[Any]) -> None:
+        delivery.send_pieces(1, self.put)
+
+    def put(self, key: str, items: list[Any]) -> None:
+        Path(self.folder, key.rpartition("/")[2]).write_text(repr(items))
+
+
+class Orderly(OnceSink[Order]):
+    kind = "test.orderly/1"
+    folder: str
+    write, put = Pieces.write, Pieces.put
+
+
+class Pairs(OnceSink[tuple[str, float]]):
+    kind = "test.pairs/1"
+    folder: str
+    write, put = Pieces.write, Pieces.put
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sink", "items"),
+    [(Orderly, [Order(1), Order(2)]), (Pieces, [Order(1), Order(2)]), (Pairs, [("a", 1), ("b", 0.5)])],
+    ids=["a dataclass that its class binds", "a dataclass that only the items show", "a whole number as a float"],
+)
+def test_a_sink_is_fed_items_of_its_type(sink, items):
+    check_sink(lambda folder: sink(folder=str(folder)), texts, items, items[:1])
+
+
+class Answers:
+    """Counts requests, and does not answer each third one."""
+
+    def __init__(self) -> None:
+        self.requests = itertools.count(1)
+
+    def ask(self) -> None:
+        if next(self.requests) % 3 == 0:
+            raise Unavailable("503")
+
+
+class OrdersFromServer(Orders):
+    """Loses the server after the first item of a page."""
+
+    ask: Callable[[], None]
+
+    def read_page(self, cursor):
+        items, following = super().read_page(cursor)
+        return self.asking(items), following
+
+    def asking(self, items: list[Order]) -> Iterator[Order]:
+        yield from items
+        self.ask()
+
+
+class PiecesToServer(Pieces):
+    ask: Callable[[], None]
+
+    def connect(self, writer: str) -> None:
+        self.ask()
+
+    def put(self, key: str, items: list[Any]) -> None:
+        self.ask()
+        super().put(key, items)
+
+
+class AwayForLateDrivers(Pieces):
+    def connect(self, writer: str) -> None:
+        if writer == "check":
+            away()
+
+
+def away() -> None:
+    raise Unavailable("503")
+
+
+def test_a_source_whose_server_does_not_answer_looks_again():
+    assert check_source(OrdersFromServer(ask=Answers().ask), changes=[nothing]) == [Order(0), Order(1)]
+    with pytest.raises(ContractBroken, match="OrdersFromServer got no answer in 20 attempts: 503"):
+        check_source(OrdersFromServer(ask=away))
+
+
+@pytest.mark.slow
+def test_a_sink_whose_server_does_not_answer_is_applied_again():
+    ask = Answers().ask
+    check_sink(lambda folder: PiecesToServer(folder=str(folder), ask=ask), texts, ["a", "b"], ["c"])
+    with pytest.raises(ContractBroken, match="AwayForLateDrivers got no answer in 20 attempts: 503"):
+        check_sink(lambda folder: AwayForLateDrivers(folder=str(folder)), texts, ["a"])

@@ -11,9 +11,10 @@ from typing import Any, TypeGuard
 
 from dagkit.api.application import FunctionApplication, StreamingApplication, name_after
 from dagkit.api.traces import shown_path
-from dagkit.cli.application.importing import authored, importable, imported, module_of
+from dagkit.cli.application.importing import authored, importable, module_named, module_of
 from dagkit.conf.declared.declarative import ENDINGS, declared_application
 from dagkit.errors import ApplicationNotFound, Where, did_you_mean, near
+from dagkit.ground.application_folder import LEDGER
 from dagkit.ground.urls import is_url
 
 FUNCTION = "populate_dag"
@@ -95,20 +96,15 @@ def place_of(target: str) -> Iterator[Place]:
 @contextlib.contextmanager
 def _referred(target: str, path: Path) -> Iterator[Place]:
     """Resolve `module:Class` or `file.py:Class`, if APP has that form."""
-    file, _, name = target.rpartition(":")
-    if file.endswith(".py"):
-        path = Path(file)
-        if _is(Path.is_file, path) and name.isidentifier():
-            with module_of(path, file) as module:
-                yield _member(module, name, file, target)
-            return
-    if file.endswith(".py") or not _is_reference(target):
+    source, _, name = target.rpartition(":")
+    is_file = source.endswith(".py")
+    path = Path(source) if is_file else path
+    if not (_is(Path.is_file, path) and name.isidentifier() if is_file else _is_reference(target)):
         meant = near(path.name, _names_in(path.parent))
         instead = _FORMS if meant is None else f"did you mean {str(path.parent / meant)!r}?"
-        problem = f"there is no file or folder {str(path if file.endswith('.py') else target)!r}"
-        raise ApplicationNotFound(problem, instead)
-    with importable(Path.cwd()):
-        yield _member(imported(file), name, file, target)
+        raise ApplicationNotFound(f"there is no file or folder {str(path if is_file else target)!r}", instead)
+    with module_named(source) as module:
+        yield _member(module, name, source, target)
 
 
 def _is(kind: Callable[[Path], bool], path: Path) -> bool:
@@ -143,7 +139,7 @@ def _app_in(folder: Path, target: str) -> Path:
 
 def holds_a_ledger(target: str) -> bool:
     """Whether the target is an application's folder, not an application; a URL is always a folder."""
-    return is_url(target) or (Path(target) / "ledger" / "ledger.json").is_file()
+    return is_url(target) or Path(target, LEDGER).is_file()
 
 
 def _is_reference(target: str) -> bool:
@@ -158,6 +154,7 @@ def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate,
     """The applications that the module itself defines, in the order of their lines; else its function."""
     held = list(dict.fromkeys(filter(inspect.isclass, vars(module).values())))
     applications = [value for value in held if is_application(value)]
+    # A file may import another application, such as its base class: that one belongs to its own file.
     defined = [value for value in applications if value.__module__ == module.__name__]
     if defined:
         return tuple(_of_class(value) for value in defined)

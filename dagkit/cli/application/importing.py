@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,18 @@ def module_of(path: Path, subject: str) -> Iterator[ModuleType]:
         name = _free_name(name, path)
     with importable(root):
         yield _by_name(name, subject) if root != path.parent else _loaded(name, path, subject)
+
+
+@contextlib.contextmanager
+def module_named(source: str) -> Iterator[ModuleType]:
+    """The module of a file, or of a dotted name, which may lie in the working directory; unloaded after the block."""
+    # `app:Class` is the module app also beside a file that is called app
+    if source.endswith(".py") and os.path.isfile(source):  # noqa: PTH113 - accepts names that no file can have
+        with module_of(Path(source), source) as module:
+            yield module
+    else:
+        with importable(Path.cwd()):
+            yield imported(source)
 
 
 def imported(name: str) -> ModuleType:

@@ -107,16 +107,23 @@ def only_here(_: click.Context, parameter: click.Parameter, given: str | None) -
     return found[0]
 
 
-def all_here(context: click.Context, parameter: click.Parameter, given: str | None) -> str:
+def _all_here(context: click.Context, parameter: click.Parameter, given: str | None) -> str:
     """As `only_here`, but the folder of all applications if several were launched here."""
     return HOME if given is None and len(launched_in(HOME)) > 1 else only_here(context, parameter, given)
 
 
-def one_or_several(target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> Located:
+def _one_or_several(target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> Located:
     """As `located`, but take the target as it is if it is a folder that holds the folders of applications."""
     if path is None and holds_applications(target):
         return Located(absolute(target))
     return located(target, path, configuring, output)
+
+
+def _argument_or(default: Callable[..., str]) -> Decorator:
+    """APP|PATH, with the target that `default` returns if none is given."""
+    return click.argument(
+        "target", metavar="[APP|PATH]", required=False, callback=default, shell_complete=launched_here
+    )
 
 
 def _of(argument: Decorator, command: Command, locate: Callable[..., Located] = located) -> Command:
@@ -137,18 +144,12 @@ def of_application(command: Command) -> Command:
 
 def of_application_or_only(command: Command) -> Command:
     """As `of_application`; without APP|PATH, the command works on the only application that was launched here."""
-    argument = click.argument(
-        "target", metavar="[APP|PATH]", required=False, callback=only_here, shell_complete=launched_here
-    )
-    return _of(argument, command)
+    return _of(_argument_or(only_here), command)
 
 
 def of_one_or_several(command: Command) -> Command:
     """As `of_application`; the target may be a folder of applications, and without it, all launched here are meant."""
-    argument = click.argument(
-        "target", metavar="[APP|PATH]", required=False, callback=all_here, shell_complete=launched_here
-    )
-    return _of(argument, command, one_or_several)
+    return _of(_argument_or(_all_here), command, _one_or_several)
 
 
 def ledger_of(there: Located) -> Ledger:

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from dagkit.api.application import Module
 from dagkit.api.component import Component
 from dagkit.api.operators import InputOperator, Operator, RowOperator, Unifier
-from dagkit.cli.application.importing import importable, imported, module_of
+from dagkit.cli.application.importing import imported, module_named, module_of
 from dagkit.errors import ApplicationNotFound, did_you_mean
 from dagkit.ground.names_of_apex import hint, member
 
@@ -78,40 +78,33 @@ def library_in(file: str) -> Iterator[Library]:
 @contextlib.contextmanager
 def operator_named(name: str) -> Iterator[type[Component]]:
     """The class of this name; within the block, the modules beside it can be imported."""
-    source, colon, class_name = name.rpartition(":")
-    if colon and os.path.isfile(source):  # noqa: PTH113 - unlike Path, accepts names that no file can have
-        with module_of(Path(source), source) as module:
+    source, mark, class_name = name.rpartition(":" if ":" in name else ".")
+    if mark:
+        with module_named(source) as module:
             yield _member(module, class_name, source)
-    elif colon:
-        with importable(Path.cwd()):
-            yield _member(imported(source), class_name, source)
-    elif "." in name:
-        source, _, class_name = name.rpartition(".")
-        with importable(Path.cwd()):
-            yield _member(imported(source), class_name, source)
     else:
         yield _in_libraries(name)
 
 
 def _member(module: ModuleType, class_name: str, source: str) -> type[Component]:
-    found: Any = module
+    value: Any = module
     for part in class_name.split("."):
-        found = member(found, part)
-    if is_operator(found):
-        return found
-    what = "is not an operator" if found is not None else "does not exist"
+        value = member(value, part)
+    if is_operator(value):
+        return value
+    what = "is not an operator" if value is not None else "does not exist"
     known = operators_in(module)
     near = hint(class_name) or did_you_mean(class_name, known, "" if known else f"{source} holds no operators")
     raise ApplicationNotFound(f"{class_name} of {source} {what}", near)
 
 
 def _in_libraries(name: str) -> type[Component]:
-    found = libraries()
-    for library in found:
+    installed = libraries()
+    for library in installed:
         if name in library.operators:
             return library.operators[name]
-    known = [known for library in found for known in library.operators]
-    containing = [each for each in known if name.casefold() in each.casefold()]
+    known = [operator for library in installed for operator in library.operators]
+    containing = [operator for operator in known if name.casefold() in operator.casefold()]
     near = f"did you mean {' or '.join(map(repr, containing))}?" if containing else did_you_mean(name, known, _LIST)
     near = hint(name) or near
     raise ApplicationNotFound(

@@ -46,7 +46,7 @@ def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
         compilation = app.compiled(step) if step else app.as_far_as_it_goes()
         if step is None:
             _list_steps(compilation, output)
-        elif step not in compilation.steps:
+        elif step not in compilation.steps:  # its form, such as a plan, exists only without errors
             raise app.blamed(compilation.application, compilation.notes)
         elif output.as_json:
             _print_json(step, compilation.steps[step], output)

@@ -65,14 +65,16 @@ def replay(
         if not windows:
             raise WrongUsage(f"no window read {absolute(str(file))}; `dagkit files` lists the files that windows read")
         results = []
-        for each in windows:
-            output.detail(f"window {each} runs again")
+        for number in windows:
+            output.detail(f"window {number} runs again")
             with tempfile.TemporaryDirectory(prefix="dagkit-replay-") as shadow:
-                results += [(each, one) for one in replayed(compilation, ledger, place, each, Path(shadow))]
+                results += [
+                    (number, compared) for compared in replayed(compilation, ledger, place, number, Path(shadow))
+                ]
     if into is not None:
         _keep(results, Path(into))
     _show(results, limit, output)
-    if not all(one.is_equal for _, one in results):
+    if not all(compared.is_equal for _, compared in results):
         raise Exit(_DIFFERS)
 
 
@@ -82,26 +84,28 @@ def _keep(results: Sequence[tuple[int, Compared]], into: Path) -> None:
     If an operator wrote into several folders, the names keep what differs in their paths.
     """
     folders: dict[tuple[int, str], list[list[str]]] = {}
-    for window, one in results:
-        if one.file is not None:
-            folders.setdefault((window, one.operator), []).append(one.file.split("/")[:-1])
-    for window, one in results:
+    for window, compared in results:
+        if compared.file is not None:
+            folders.setdefault((window, compared.operator), []).append(compared.file.split("/")[:-1])
+    for window, compared in results:
         name = "rows"
-        if one.file is not None:
-            shared = os.path.commonprefix(folders[window, one.operator])  # noqa: RUF071 - of lists of names
-            name = "/".join(one.file.split("/")[len(shared) :]).lstrip("/")
-        kept = into / str(window) / quote(one.operator, safe=" ") / name
+        if compared.file is not None:
+            shared = os.path.commonprefix(folders[window, compared.operator])  # noqa: RUF071 - of lists of names
+            name = "/".join(compared.file.split("/")[len(shared) :]).lstrip("/")
+        kept = into / str(window) / quote(compared.operator, safe=" ") / name
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(b"".join(one.now))
+        kept.write_bytes(b"".join(compared.now))
 
 
 def _show(results: Sequence[tuple[int, Compared]], limit: int, output: Output) -> None:
     if output.as_json:
-        output.document("dagkit.replay/1", {"outputs": [_document(window, one, limit) for window, one in results]})
+        output.document(
+            "dagkit.replay/1", {"outputs": [_document(window, compared, limit) for window, compared in results]}
+        )
         return
-    for window, one in results:
-        output.result(f"window {window}, {one.operator}{_named(one)}: {_verdict(one)}")
-        lines = list(_difference(one))
+    for window, compared in results:
+        output.result(f"window {window}, {compared.operator}{_named(compared)}: {_verdict(compared)}")
+        lines = list(_difference(compared))
         output.result(*lines[:limit])
         if len(lines) > limit:
             output.result(f"… {counted(len(lines) - limit, 'line')} more")
@@ -109,22 +113,22 @@ def _show(results: Sequence[tuple[int, Compared]], limit: int, output: Output) -
         output.result("the window wrote no files, and writes none now")
 
 
-def _named(one: Compared) -> str:
-    return "" if one.file is None else f" {shown_place(one.file)}"
+def _named(compared: Compared) -> str:
+    return "" if compared.file is None else f" {shown_place(compared.file)}"
 
 
-def _verdict(one: Compared) -> str:
-    if one.is_equal:
-        return f"{counted(len(one.now), 'row')}, all the same"
-    gone, new = len(one.before) - one.same, len(one.now) - one.same
+def _verdict(compared: Compared) -> str:
+    if compared.is_equal:
+        return f"{counted(len(compared.now), 'row')}, all the same"
+    gone, new = len(compared.before) - compared.same, len(compared.now) - compared.same
     if not gone and not new:
-        return f"{counted(len(one.now), 'row')}, in another order"
-    return f"{counted(one.same, 'row')} the same, {gone} only in the output, {new} only in the replay"
+        return f"{counted(len(compared.now), 'row')}, in another order"
+    return f"{counted(compared.same, 'row')} the same, {gone} only in the output, {new} only in the replay"
 
 
-def _difference(one: Compared) -> Iterator[str]:
+def _difference(compared: Compared) -> Iterator[str]:
     """The unified difference, without the lines that name files."""
-    before, now = ([_text(row) for row in rows] for rows in (one.before, one.now))
+    before, now = ([_text(row) for row in rows] for rows in (compared.before, compared.now))
     return itertools.islice(difflib.unified_diff(before, now, lineterm="", n=1), 2, None)
 
 
@@ -132,14 +136,14 @@ def _text(row: bytes) -> str:
     return printable(row.decode(errors="backslashreplace").removesuffix("\n"))
 
 
-def _document(window: int, one: Compared, limit: int) -> dict[str, Any]:
+def _document(window: int, compared: Compared, limit: int) -> dict[str, Any]:
     return {
         "window": window,
-        "operator": one.operator,
-        "file": one.file,
-        "equal": one.is_equal,
-        "same": one.same,
-        "before": len(one.before),
-        "now": len(one.now),
-        "difference": list(itertools.islice(_difference(one), limit)),
+        "operator": compared.operator,
+        "file": compared.file,
+        "equal": compared.is_equal,
+        "same": compared.same,
+        "before": len(compared.before),
+        "now": len(compared.now),
+        "difference": list(itertools.islice(_difference(compared), limit)),
     }

@@ -11,6 +11,7 @@ from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.operating.run_views import running_at, seen_at
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.engine.record.status_file import presence
+from dagkit.errors import printable
 
 _PAUSE_SECONDS = 0.05
 
@@ -29,7 +30,13 @@ def kill(*, there: Located, output: Output) -> None:
         raise WrongUsage(f"{seen.launch.application} runs on {driver.host}, not on this host, {socket.gethostname()}")
     if driver.pid == os.getpid():
         raise WrongUsage("the application runs in this very process")
-    os.kill(driver.pid, signal.SIGKILL)
+    try:
+        os.kill(driver.pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has just ended
+        pass
+    except PermissionError as refused:
+        problem = f"process {driver.pid} belongs to {printable(driver.user)}, and only that user or root can kill it"
+        raise WrongUsage(problem) from refused
     # A launch right after this command is refused while the process exists.
     while presence(seen.snapshot, seen.at) == "here":
         time.sleep(_PAUSE_SECONDS)

@@ -2,10 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import rich_click as click
 
@@ -16,7 +14,7 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.program.operator_output import LOG
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ground.urls import is_url
-from dagkit.observers.log_lines import all_lines, as_text, fields_of, is_detail, opened
+from dagkit.observers.log_lines import all_lines, as_text, fields_of, is_detail, new_lines, opened
 
 _PAUSE_SECONDS = 0.2
 
@@ -48,7 +46,7 @@ def logs(
         for text in deque(filter(None, map(shown, all_lines(newest, file))), maxlen=lines):
             output.result(text)
         if follow:
-            for text in filter(None, map(shown, _new_lines(file, lambda: seen_at(place).runs))):
+            for text in filter(None, map(shown, new_lines(newest, file, partial(_waited, place)))):
                 output.result(text)
 
 
@@ -61,19 +59,9 @@ def _shown(line: str, *, as_json: bool, details: bool) -> str | None:
     return as_text(fields) if details or not is_detail(fields) else None
 
 
-def _new_lines(file: Any, is_running: Callable[[], bool]) -> Iterator[str]:
-    """The lines that are appended, until the application has ended and all are read."""
-    part, is_last = "", False
-    while True:
-        line = file.readline()
-        if line:
-            part += line
-            if part.endswith("\n"):
-                yield part
-                part = ""
-        elif is_last:
-            return
-        else:
-            is_last = not is_running()  # what it wrote before it ended is read once more
-            if not is_last:
-                time.sleep(_PAUSE_SECONDS)
+def _waited(place: str) -> bool:
+    """Wait a moment for more lines; return whether the application still runs."""
+    runs = seen_at(place).runs
+    if runs:
+        time.sleep(_PAUSE_SECONDS)
+    return runs

@@ -173,7 +173,8 @@ def _leaving_no_folder(path: str) -> Iterator[bool]:
         yield bool(missing)
     finally:
         for folder in filter(Path.is_dir, missing):
-            folder.rmdir()
+            with suppress(OSError):  # another process, such as a launch, has begun to use it
+                folder.rmdir()
 
 
 def _exclusive(path: str, create_again: Callable[[], None], millis: float) -> Finding:

@@ -16,7 +16,7 @@ LOCAL = "127.0.0.1"
 """The default address of the metrics: this machine only."""
 
 
-def _observers(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> "tuple[Observer, ...]":
+def _observers(names: tuple[str, ...]) -> "tuple[Observer, ...]":
     """The named observers; the modules that make them are imported only for `--observer`."""
     if not names:
         return ()
@@ -25,7 +25,7 @@ def _observers(ctx: click.Context, param: click.Parameter, names: tuple[str, ...
     try:
         return tuple(map(observer_named, names))
     except ObserverUnknown as unknown:
-        raise click.BadParameter(str(unknown), ctx, param) from unknown
+        raise click.BadParameter(str(unknown), param_hint="'--observer'") from unknown
 
 
 class LaunchCommand(click.RichCommand):
@@ -70,7 +70,6 @@ class LaunchCommand(click.RichCommand):
     "--observer",
     "observers",
     metavar="NAME",
-    callback=_observers,
     multiple=True,
     help="Send run events to an observer of an installed distribution.",
 )
@@ -101,7 +100,7 @@ def launch(
     metrics_address: str | None,
     console_port: int | None,
     allow_control: bool,
-    observers: "tuple[Observer, ...]",
+    observers: tuple[str, ...],
     log: str,
 ) -> None:
     """Run an application until it is stopped, by default on a local Spark.
@@ -115,6 +114,7 @@ def launch(
         raise click.UsageError("--metrics-address needs --metrics-port")
     if allow_control and console_port is None:
         raise click.UsageError("--allow-control needs --console")
+    named = _observers(observers)
     machine = _machine(master, cores, dict(settings), reference=reference)
     # A warm driver has imported and started everything, so this process imports nothing that only a launch needs.
     if (code := _handed_over(machine, output)) is not None:
@@ -142,7 +142,7 @@ def launch(
                 metrics=serving,
                 console=console_port,
                 allow_control=allow_control,
-                observers=observers,
+                observers=named,
             ),
         )
 

@@ -168,7 +168,7 @@ class Progress:
                 f"{launched.application}: {done}",
                 *nothing,
                 *things,
-                *map(_unread, left),
+                *(f"left to the next launch: {printable(reason)}" for reason in left),
                 *written,
                 f"ledger: dagkit ledger show {place}",
             ]
@@ -292,11 +292,6 @@ def _written(outputs: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each operator that writes files, with their place."""
     named = [f"{shown_place(place)} ({name})" for name, places in outputs.items() for place in places]
     return [f"output: {line}" for line in some_of(named, MOST_PRINTED, more="more folders")]
-
-
-def _unread(reason: str) -> str:
-    """A line for a reason why the launch did not read input that is there."""
-    return f"left to the next launch: {printable(reason)}"
 
 
 def _found_nothing(operator: str, searched: Sequence[str]) -> str:

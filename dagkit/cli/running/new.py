@@ -63,6 +63,7 @@ def new(
         raise WrongUsage(f"{printable(folder)!r} exists already; name a folder that does not exist")
     if example is None and place is None and not (launches or output.as_json) and is_terminal(sys.stdin):
         place, table = _ask()
+    # The application and its records are two classes of one file.
     origin = None if place is None else origin_of(place, table, "Record" if class_name(home.name) == "Row" else "Row")
     try:
         _write(home, example, origin)

@@ -66,7 +66,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 durable=wanted.durable,
                 observers=observers,
                 watch=live_table if has_table else progress.watch,
-                command=command_again(asked, compilation, machine, wanted),
+                command=command_again(get_current_context(), compilation),
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))

@@ -37,14 +37,14 @@ async function open(moved) {
     else link.removeAttribute("aria-current");
   }
   document.title = `${view.title} · ${run.overview?.application ?? "dagkit"}`;
-  shown?.leave?.();
+  shown = null;
   const main = h("div", { class: `view ${view.id}` }), reading = h("p", { class: "quiet reading", role: "status" }, "Reading…");
   found("main").replaceChildren(main, reading);
   if (moved) found("main").focus({ preventScroll: true });
   try {
-    shown = await view.open(main, run, rest.join("/"));
+    const opened = await view.open(main, run, rest.join("/"));
+    if (main.isConnected) shown = opened; // another view may have been opened while the server answered
   } catch (error) {
-    shown = null;
     main.append(h("p", { class: "fault", role: "alert" }, error.message));
   } finally {
     reading.remove();

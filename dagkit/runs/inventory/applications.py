@@ -8,11 +8,10 @@ from dagkit.engine.record.history import seen_in
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.engine.run.launch_record import is_kept
 from dagkit.engine.run.restart_mark import MADE_BESIDE, unfinished_restart
+from dagkit.ground.application_folder import LEDGER
 from dagkit.ground.urls import absolute, is_url
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import open_store
-
-LEDGER = "ledger/ledger.json"
 
 
 def applications(folder: str) -> Iterator[tuple[str, SeenRun | None]]:

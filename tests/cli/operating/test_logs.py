@@ -10,7 +10,7 @@ import pytest
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.observers import run_log
-from dagkit.observers.log_lines import as_text
+from dagkit.observers.log_lines import as_text, new_lines, opened
 from tests.engine.parts.test_requests import multiplied
 
 TIMES = {"dt.attr.APPLICATION_NAME": "Times"}
@@ -37,6 +37,31 @@ def test_the_log_has_the_events_of_all_launches_in_several_files_and_progress_on
     with (folder / "app" / "logs" / "driver.log").open("a") as log:
         log.write(json.dumps({"ts": "", "level": "info", "event": "working", "work": [working]}) + "\n")
     assert ["at work: Read a 25%" in dagkit("logs", "app", *option).out for option in ((), ("-v",))] == [False, True]
+
+
+def test_following_continues_in_the_next_file_of_the_log(tmp_path):
+    newest = tmp_path / "driver.log"
+    newest.write_text("one\n")
+
+    def renamed():
+        with newest.open("a") as log:
+            log.write("three\n")
+        newest.rename(tmp_path / "driver.log.1")
+
+    def append(text):
+        with newest.open("a") as log:
+            log.write(text)
+
+    steps = iter([lambda: append("two\n"), renamed, lambda: append("four\n"), lambda: append("five\n")])
+
+    def wait():
+        step = next(steps, None)
+        if step is not None:
+            step()
+        return step is not None
+
+    with opened(newest) as file:
+        assert list(new_lines(newest, file, wait)) == ["one\n", "two\n", "three\n", "four\n", "five\n"]
 
 
 def test_a_line_is_shown_as_text_and_what_no_driver_wrote_as_it_is(dagkit, folder):

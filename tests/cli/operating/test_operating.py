@@ -200,6 +200,17 @@ def test_a_run_whose_slots_still_work_is_not_done(done):
     assert {"reading: 2.4 kB of 2.4 kB (99%)", "at work: digits b 99% for 0 s"} <= set(lines)
 
 
+def test_a_process_of_another_user_is_not_killed(dagkit, folder, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    Ledger.create(folder / "app")
+    seen = SeenRun(first_snapshot(pid=1, user="etl"), "here", NOON)
+    monkeypatch.setattr("dagkit.cli.operating.kill.running_at", lambda _: seen)
+    monkeypatch.setattr(os, "kill", refuse)
+    dagkit("kill", "app").fails(2, "process 1 belongs to etl, and only that user or root can kill it")
+
+
 def test_the_figures_of_a_run_are_lines_and_a_table():
     plan = compile_application(numbers_collected(((3,),), readers=2)).plan
     run = RunPicture(SetClock(), first_snapshot(), plan)

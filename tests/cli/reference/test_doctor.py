@@ -91,6 +91,14 @@ def test_another_python_of_workers_fails(folder, write, monkeypatch):
     assert not doctor.workers_python().ok
 
 
+def test_a_folder_that_is_made_for_a_check_stays_if_another_process_uses_it(folder):
+    findings = doctor.storage("app")
+    next(findings)
+    (folder / "app" / "ledger").mkdir()
+    assert [finding.ok for finding in findings] == [True]
+    assert (folder / "app" / "ledger").is_dir()
+
+
 def test_a_store_that_is_not_exclusive_a_folder_that_cannot_be_made_another_clock_and_little_space_fail(
     folder, monkeypatch, write
 ):

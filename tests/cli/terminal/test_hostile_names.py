@@ -4,12 +4,14 @@ import json
 import os
 import re
 import socket
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
+from dagkit.observers import named_observers
 from tests.old_files import aged
 
 NAME = "a\x1b]0;\x07\nforged: all is lost\r\x9b31m\u202e.txt"
@@ -143,17 +145,21 @@ def test_a_failed_launch_prints_no_secret_as_text_as_a_document_and_as_lines_of_
     assert lines["stopped"]["help"] == in_json.document["help"]
 
 
-def test_the_command_that_launches_it_again_is_in_the_status_without_secrets(dagkit, folder):
+def test_the_command_that_launches_it_again_is_in_the_status_without_secrets(dagkit, folder, monkeypatch):
+    installed = SimpleNamespace(name="noted", load=lambda: lambda: lambda _: None)
+    monkeypatch.setattr(named_observers, "entry_points", lambda **_: [installed])
     (folder / "own.properties").write_text("dt.attr.APPLICATION_NAME = Own\n")
     secrets = ("-D", "dt.operator.Refusing.prop.login=hunter2", "-D", "dt.operator.Refusing.prop.password=hunter2")
     options = ("-c", "own.properties", *secrets, "-D", "dt.operator.Items.attr.MEMORY_MB=512", "--path", "my run")
-    assert dagkit(*LAUNCH_REFUSING, *options, "--fresh").code == 5
+    options += ("--observer", "noted", "--no-sync")
+    assert dagkit(*LAUNCH_REFUSING, *options, "--fresh", "-q").code == 5
     assert "hunter2" not in (folder / "my run" / "status.json").read_text()
     masked = " ".join(f"'{option}'" if "=" in option else option for option in secrets).replace("hunter2", "*" * 10)
     (command,) = [line for line in dagkit("status", "my run").out.splitlines() if line.startswith("to launch it again")]
     assert command == (
         f"to launch it again: cd {folder} && dagkit launch refusing.py {masked} "
-        "-D dt.operator.Items.attr.MEMORY_MB=512 -c own.properties --reference --once --path 'my run'"
+        "-D dt.operator.Items.attr.MEMORY_MB=512 -c own.properties --once --path 'my run' --reference --no-sync "
+        "--observer noted"
     )
 
 

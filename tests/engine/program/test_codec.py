@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -87,9 +87,18 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_whatever_is_json_comes_back_as_it_was(item):
+@example({"zeta": 1, "alpha": [({"b": {}, "a": 2.5},)]})
+@example({"~ordered": [["b", 1], ["a", 2]]})
+@example({"~tuple": [1], "a": {"~ordered": {"b": 1, "a": 2}}})
+def test_whatever_is_json_comes_back_from_the_ledger_as_it_was_also_in_the_order_of_keys(item):
     written = JsonCodec("a.out", Any)
-    assert repr(written.back(written.of(item))) == repr(item)
+    assert repr(written.back(json.loads(canonical(written.of(item))))) == repr(item)
+
+
+def test_the_keys_of_a_dict_with_a_declared_type_keep_their_order():
+    written = JsonCodec("a.out", dict[str, int])
+    assert list(written.back(json.loads(canonical(written.of({"b": 1, "a": 2}))))) == ["b", "a"]
+    assert written.of({"a": 1, "b": 2}) == {"a": 1, "b": 2}
 
 
 @given(st.builds(Point, st.integers(), st.floats(allow_nan=False)) | st.integers() | st.text() | st.floats())

@@ -67,10 +67,10 @@ def ls(
     if why_not is not None:
         raise click.UsageError(f"--like is no regular expression: {why_not}")
     ledger = ledger_of(there)
-    found = recorded(ledger) if there.compilation is None else listed(there.compilation, ledger)
+    known = recorded(ledger) if there.compilation is None else listed(there.compilation, ledger)
     chosen = (
         file
-        for file in found
+        for file in known
         if (not wanted or file.state in wanted)
         and operator in (None, file.finder)
         and (like is None or is_whole(like, file.path))
@@ -105,8 +105,8 @@ def explain(*, there: Located, output: Output, file: str) -> None:
     else:
         now, read = states_at(there.compilation, ledger, path), readings_of(there.compilation, ledger, path)
     if output.as_json:
-        found = [{"finder": file.finder, "state": file.state, "reason": file.reason} for file in now]
-        body = {"path": path, "now": found, "readings": [asdict(reading) for reading in read]}
+        states_now = [{"finder": file.finder, "state": file.state, "reason": file.reason} for file in now]
+        body = {"path": path, "now": states_now, "readings": [asdict(reading) for reading in read]}
         output.document("dagkit.file/1", body)
         return
     described = [f"{file.finder}: {file.state}{_because(file.reason)}" for file in now]
@@ -191,13 +191,13 @@ def forget(*, there: Located, output: Output, file: str, operator: str | None, a
 
 def _finder_of(there: Located, ledger: Ledger, path: str) -> str:
     """The only operator that knows a file."""
-    found = {reading.finder for reading in readings(ledger, path) if reading.finder}
+    finders = {reading.finder for reading in readings(ledger, path) if reading.finder}
     if there.compilation is not None:
-        found = {name for name, state in states(there.compilation, ledger, path=path) if state.state == "seen"}
-    if len(found) != 1:
-        known = f"{' and '.join(sorted(found))} know" if found else "no operator is known to know"
+        finders = {name for name, state in states(there.compilation, ledger, path=path) if state.state == "seen"}
+    if len(finders) != 1:
+        known = f"{' and '.join(sorted(finders))} know" if finders else "no operator is known to know"
         raise click.UsageError(f"{known} {shown(path)}; name one with --operator")
-    return found.pop()
+    return finders.pop()
 
 
 files.add_command(forget)

@@ -157,8 +157,8 @@ def show(
         shown = [(name, r) for name in names for r in _asked(opened.chain(name), block, offset, at, last)]
         if not shown:
             raise _not_found(opened, names)
-        blocks = [_block(name, record) for name, record in shown] if output.as_json else []
     if output.as_json:
+        blocks = [{"chain": name, "hash": record.hash, **manifest_of(record)} for name, record in shown]
         output.document("dagkit.ledger.show/1", {"blocks": blocks})
     else:
         whole = output.verbose or (block, offset, at) != (None, None, None)
@@ -180,10 +180,6 @@ def _asked(chain: Chain, block: int | None, offset: int | None, at: datetime | N
     else:
         return list(chain.records(max(0, chain.head.seq - last + 1)))
     return [] if record is None else [record]
-
-
-def _block(name: str, record: Record) -> dict[str, Any]:
-    return {"chain": name, "hash": record.hash, **manifest_of(record)}
 
 
 def _described(chain: Chain, record: Record, *, whole: bool) -> str:

@@ -36,13 +36,13 @@ def work() -> None:
 @of_operator
 def ls(*, there: Located, output: Output, operator: str | None) -> None:
     """List work that waits, that was set aside, and that was given up. The application may be running."""
-    found = [each for each in listed_work(ledger_of(there)) if operator in (None, each.operator)]
+    listed = [item for item in listed_work(ledger_of(there)) if operator in (None, item.operator)]
     if output.as_json:
-        output.document("dagkit.work/1", {"work": [each.as_json() for each in found]})
+        output.document("dagkit.work/1", {"work": [item.as_json() for item in listed]})
         return
-    if found:
-        output.result("\n".join(map(_line, found)))
-    output.message(counted(len(found), "range") if found else "no work waits, was set aside or was given up")
+    if listed:
+        output.result("\n".join(map(_line, listed)))
+    output.message(counted(len(listed), "range") if listed else "no work waits, was set aside or was given up")
 
 
 @work.command(name="give-up")
@@ -99,17 +99,17 @@ def _asked(place: str) -> dict[str, Any]:
     """The names that an element may have in the ledger, and the range; a path is also named as an absolute one."""
     if _SHARES.fullmatch(place):
         raise click.UsageError("work that is listed in percent has no positions: leave out the range")
-    found = _RANGE.fullmatch(place)
-    name, start, end = (place, "0", "inf") if found is None else (found["name"], found["start"], found["end"])
+    ranged = _RANGE.fullmatch(place)
+    name, start, end = (place, "0", "inf") if ranged is None else (ranged["name"], ranged["start"], ranged["end"])
     names = tuple(dict.fromkeys((name, absolute(name))))
     return {"names": names, "start": int(start), "end": None if end == "inf" else int(end)}
 
 
-def _line(each: ListedWork) -> str:
+def _line(item: ListedWork) -> str:
     notes: Sequence[str] = [
-        *([f"in window {each.window}"] if each.window is not None else []),
-        *([f"by {each.by}"] if each.by else []),
-        *([each.reason] if each.reason else []),
+        *([f"in window {item.window}"] if item.window is not None else []),
+        *([f"by {item.by}"] if item.by else []),
+        *([item.reason] if item.reason else []),
     ]
     noted = f": {printable(', '.join(notes))}" if notes else ""
-    return f"{each.state:<9}  {printable(each.operator)}  {printable(str(each.place))}{noted}"
+    return f"{item.state:<9}  {printable(item.operator)}  {printable(str(item.place))}{noted}"
