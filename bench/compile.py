@@ -174,10 +174,11 @@ def _turn_back(dag: Dag, joins: Sequence[Join]) -> None:
 
 
 def _divide(dag: Dag, operators: Sequence[Root | Join | Carry[int] | Boxed], chance: random.Random) -> None:
-    """Partition a fifth of the operators; let a tenth mirror their upstream operator."""
+    """Partition a fifth of the operators, except roots, which run once; let a tenth mirror their upstream operator."""
     for operator in chance.sample(operators, len(operators) // 5):
         partitioner = StatelessPartitioner(chance.randint(2, 8))
-        dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, partitioner)
+        if not isinstance(operator, Root):
+            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, partitioner)
     for operator in chance.sample(operators, len(operators) // 10):
         assert not isinstance(operator, Root), "roots have no inputs"
         dag.set_input_port_attribute(operator.first, PortContext.PARTITION_PARALLEL, True)

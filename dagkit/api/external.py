@@ -76,6 +76,8 @@ class Unavailable(RunFailure):
     usual_help = "start it again or make room there; then launch again: what is committed is delivered first"
     retry_after: float = 0.0
     """The least seconds to wait, if the system asked for that. The run may wait longer."""
+    has_progressed: bool = False
+    """Whether the system accepted a part since the attempt before, so that the pauses begin again."""
 
 
 class ExternalOutput(Service[Entries]):

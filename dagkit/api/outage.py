@@ -78,13 +78,19 @@ class Outage:
         """For how long attempts have failed."""
         return 0.0 if self._began is None else self._now() - self._began
 
-    def failed(self, reason: str, at_least: float = 0.0) -> float:
-        """Record a failed attempt, and return the seconds to wait before the next one: twice as many each time."""
+    def failed(self, reason: str, at_least: float = 0.0, *, has_progressed: bool = False) -> float:
+        """Record a failed attempt, and return the seconds to wait before the next one: twice as many each time.
+
+        If the server has accepted something since the attempt before, the pauses and the time begin again. The log does
+        not: a server that refuses one request in twenty would fill it.
+        """
         now = self._now()
         self._failed, self._reason = now, reason
-        if self._began is None:
-            self._began = self._reported = now
-            self._pause = self._patience.first
+        is_first = self._began is None
+        if self._began is None or has_progressed:
+            self._began, self._pause = now, self._patience.first
+        if is_first:
+            self._reported = now
             _logger.warning("%s does not answer, and is tried again until it does: %s", self._server, reason)
         elif now - self._reported >= self._patience.reported_every:
             self._reported = now

@@ -53,10 +53,28 @@ def partition(
             settled[name] = before
         else:
             settled[name] = _partitioned(graph, node, head, mirrored, faults)
+    faults += _inputs_of_several(graph, settled)
     faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
     faults += (fault for node in graph.nodes for fault in _state_by_other_keys(graph, node, settled[node.name]))
     faults += localities_have_an_effect(graph, {name: found.count for name, found in settled.items()})
     return settled, merge_alike(faults, graph)
+
+
+def _inputs_of_several(graph: Graph, settled: Mapping[str, Partitioning]) -> Iterator[Diagnostic]:
+    """Report the partitions of an input operator, which runs once, unless other operators mirror their number."""
+    mirrored = {found.head for name, found in settled.items() if found.head != name}
+    for node in graph.nodes:
+        # A PARTITIONER of the application is for the other operators, and also reaches this one.
+        is_own = OperatorContext.PARTITIONER in node.attributes or OperatorContext.PARTITIONER not in graph.attributes
+        count = settled[node.name].count
+        if node.is_input and count > 1 and is_own and node.name not in mirrored:
+            _, origin = partitioner_of(graph, node)
+            yield Diagnostic(
+                "partition-forbidden",
+                f"{node.name} runs once, on the driver, but its partitioner makes {count} partitions",
+                f"set PARTITIONER of {node.name} to None; to read in parts, add an operator for each part",
+                (origin.where if origin else None) or node.where,
+            )
 
 
 def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[Diagnostic]:

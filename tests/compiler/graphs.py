@@ -247,7 +247,8 @@ def _settings(draw_, operators, streams, fed):
     perhaps(DagContext.STREAMING_WINDOW_SIZE_MILLIS, st.integers(1, 1000))
     perhaps(OperatorContext.TIMEOUT_WINDOW_COUNT, st.integers(1, 9))
     for placed in operators:
-        perhaps(OperatorContext.PARTITIONER, st.builds(StatelessPartitioner, COUNTS), often=2, operator=placed.name)
+        if placed.kind not in ROOTS:
+            perhaps(OperatorContext.PARTITIONER, st.builds(StatelessPartitioner, COUNTS), often=2, operator=placed.name)
         perhaps(OperatorContext.PROCESSING_MODE, st.just(ProcessingMode.AT_MOST_ONCE), operator=placed.name)
         if placed.kind != "later":
             perhaps(OperatorContext.APPLICATION_WINDOW_COUNT, COUNTS, operator=placed.name)

@@ -82,6 +82,16 @@ def test_what_decides_the_partitions(attribute, count, source):
     assert _counts(compiled(dag).plan) == {"s": 2, "a": 2, "b": 3}, "that of the application is for all without one"
 
 
+@pytest.mark.parametrize(
+    ("edges", "refused"),
+    [("s*2>a", True), ("s*1>a", False), ("s*2=>a", False)],
+    ids=["it runs once", "one is what it has", "others mirror its number"],
+)
+def test_an_input_operator_gets_no_partitions_of_its_own(edges, refused):
+    expected = ["s runs once, on the driver, but its partitioner makes 2 partitions"]
+    assert [one.problem for one in told(sketch(edges))] == (expected if refused else [])
+
+
 def test_the_plan_says_which_line_decided():
     why = {operator.name: operator.why.text for operator in compiled(sketch("s>a*2 a=>b b>c")).plan.operators}
     assert why["a"].startswith("StatelessPartitioner set by code at tests/compiler/sketches.py:")

@@ -77,10 +77,12 @@ class Deliveries:
             if away.output != self._away:  # systems are called in turn: the one before it is available again
                 self._outage.is_over()
                 self._away, self._outage = away.output, self._outage_of(away.output.operator)
-            pause = self._outage.failed(f"{away.error.problem} [{away.error.code}]", away.error.retry_after)
+            error = away.error
+            reason = f"{error.problem} [{error.code}]"
+            pause = self._outage.failed(reason, error.retry_after, has_progressed=error.has_progressed)
             self.due = self._clock.now() + timedelta(seconds=pause)
             if away.waits_seconds is not None and self._outage.seconds >= away.waits_seconds:
-                raise away.failure from away.error
+                raise away.failure from error
         else:
             self._outage.is_over()
             self.due = None

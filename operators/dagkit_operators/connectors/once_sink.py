@@ -10,7 +10,7 @@ from typing import Any, Generic
 from pydantic import NonNegativeFloat, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
-from dagkit import ExternalOutput, InputPort, Operator, StagedWindow
+from dagkit import ExternalOutput, InputPort, Operator, StagedWindow, Unavailable
 from dagkit.api.adapters import adapter_of
 from dagkit.api.tagged import Unwritable
 from dagkit.errors import RunFailure
@@ -69,9 +69,14 @@ class Delivering:
 
     def apply(self, window: StagedWindow) -> None:
         sink = self._sink
-        with answered():
-            if sink.last_window(window.writer) < window.window_id:
-                sink.write(Delivery(window.writer, window.window_id, window, sink.item_type, sink._sent))  # noqa: SLF001
+        before = len(sink._sent)  # noqa: SLF001 - as below
+        try:
+            with answered():
+                if sink.last_window(window.writer) < window.window_id:
+                    sink.write(Delivery(window.writer, window.window_id, window, sink.item_type, sink._sent))  # noqa: SLF001
+        except Unavailable as away:
+            away.has_progressed = len(sink._sent) > before  # noqa: SLF001 - as below
+            raise
         # The sink has them, since each attempt has another system: a delivery of forty requests to a server that
         # refuses one in five would otherwise begin again each time, and not end.
         sink._sent.clear()  # noqa: SLF001 - they are of this window

@@ -12,12 +12,13 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
+from pydantic import PrivateAttr
 
 from dagkit import Unavailable, Until
 from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock, Rehearsal
-from dagkit_operators import Delivery, Map, OnceSink, PagedSource
+from dagkit_operators import Delivery, Items, Map, OnceSink, PagedSource
 from dagkit_operators.connectors.answers import answered
 from tests.engine.cast import Desk, chain
 
@@ -183,6 +184,30 @@ def test_a_later_attempt_at_a_delivery_sends_only_the_pieces_that_were_not_sent(
     server.faults = [200] * 7 + [503]
     desk_of(tmp_path, server, url=url_of(server), at_once=1).run()
     assert (posted(server), server.faults, server.repeated) == (list(range(10)), [], 0)
+
+
+class Busy(OnceSink[int]):
+    """Posts to a server that refuses each tenth request."""
+
+    kind = "test.busy/1"
+    _requests: int = PrivateAttr(default=0)
+
+    def write(self, delivery: Delivery[int]) -> None:
+        delivery.send_pieces(1, self.post)
+
+    def post(self, key: str, numbers: list[int]) -> None:
+        self._requests += 1
+        if self._requests % 10 == 0:
+            raise Unavailable("busy")
+
+
+def test_the_pauses_begin_again_after_a_piece_that_was_accepted(tmp_path, caplog):
+    draw = chain(numbers=Items[int](items=tuple(range(100))), sink=Busy(waits_seconds=3))
+    desk = Desk(tmp_path, draw, until=Until.ONCE, clock=FakeClock())
+    began = desk.clock.now()
+    desk.run()
+    assert (desk.clock.now() - began).total_seconds() == 11 * 0.5  # each of the eleven pauses is the first one
+    assert len(caplog.messages) == 2  # away, and back
 
 
 def test_clients_of_other_libraries_raise_errors_of_connections_under_these_names():
