@@ -74,6 +74,8 @@ def _inputs_of_several(graph: Graph, settled: Mapping[str, Partitioning]) -> Ite
                 f"{node.name} runs once, on the driver, but its partitioner makes {count} partitions",
                 f"set PARTITIONER of {node.name} to None; to read in parts, add an operator for each part",
                 (origin.where if origin else None) or node.where,
+                # A pattern of names may set it for other operators, too.
+                Severity.WARNING,
             )
 
 
