@@ -64,7 +64,8 @@ def test_a_function_that_fails_names_its_record_and_its_line(dagkit, application
     assert f"Upper failed in window 1, slot 0 at {folder}/in/a.txt, byte 0 (block 0): TypeError: " in answer.err
     assert "\n  record: Record(block_id=0, value='one')\n" in answer.err
     assert f'File "{folder}/upper.py", line 9, in <lambda>\n' in answer.err
-    assert answer.err.endswith("help: fix Upper, or the record; the next launch runs the window again\n")
+    aside = "To leave such records out, launch with -D dt.attr.ON_POISON=SET_ASIDE"
+    assert answer.err.endswith(f"help: fix Upper; the next launch runs the window again. {aside}\n")
 
 
 def test_without_java_the_message_names_three_ways(process):

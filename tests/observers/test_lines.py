@@ -27,7 +27,7 @@ HAPPENINGS = {
     ),
     "resumed": (
         events.Resumed("App", 2, 5, promised=False, pending={"byte": 9}),
-        {"window": 2, "waiting": 5, "promised": False, "pending": {"byte": 9}},
+        {"window": 2, "waiting": 5, "promised": False, "pending": {"byte": 9}, "set_aside": 0},
     ),
     "found": (
         events.Found("in", 1, 10, 0, {"offset": 10}),
@@ -58,6 +58,7 @@ HAPPENINGS = {
             "pending": {},
             "received": 2,
             "completed": 0,
+            "set_aside": 0,
         },
     ),
     "measured": (

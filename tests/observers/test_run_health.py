@@ -62,6 +62,12 @@ def test_while_a_run_goes_on_rejected_records_have_their_share_of_the_last_ones(
     assert said(**fields, runs=False, state="stopped") == [(counts, None, "", True)]
 
 
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_work_that_is_set_aside_is_a_warning_also_when_all_else_is_done(state):
+    expected = [("1,200 set aside, and not processed", None, "`dagkit work` shows why", True)]
+    assert said(set_aside=1200, runs=state == "running", state=state) == expected
+
+
 def test_a_remark_is_a_line_of_text():
     assert str(Remark("busiest: Score 92%")) == "busiest: Score 92%"
     at = f"{NOON.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -45,7 +45,7 @@ function ended(status) {
     case "stopped":
       return [status.pending_elements
         ? ["warn", `Stopped at ${lately(status.at)}; ${counted(status.pending_elements, "element")} wait for the next launch.`]
-        : ["fine", `Stopped at ${lately(status.at)}, with nothing left to do.`]];
+        : ["fine", `Stopped at ${lately(status.at)}${status.set_aside ? "" : ", with nothing left to do"}.`]];
     default:
       return [];
   }

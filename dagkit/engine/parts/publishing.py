@@ -51,7 +51,7 @@ class Publishing(RunPart):
         now, launch = run.now(), run.launch
         append(launch.log, (line for report in ended.answer.reports for line in report.printed))
         queues = self._queues()
-        self._publisher.publish(self._committed(ended, queues, now))
+        self._publisher.publish(self._committed(ended, checkpoint, queues, now))
         self._publisher.publish(self._measured(ended, checkpoint, queues, now))
         self._report_waiting()
 
@@ -63,7 +63,9 @@ class Publishing(RunPart):
             for into in [summary.addresses[address]]
         ]
 
-    def _committed(self, ended: EndedWindow, queues: Sequence[Queue], now: datetime) -> Committed:
+    def _committed(
+        self, ended: EndedWindow, checkpoint: Checkpoint, queues: Sequence[Queue], now: datetime
+    ) -> Committed:
         journal, answer, by_unit = self._run.journal, ended.answer, self._publisher.by_unit
         files = self._outputs.unplaced
         figures = [(name, each) for report in answer.reports for name, each in report.figures.items()]
@@ -80,6 +82,7 @@ class Publishing(RunPart):
             read=by_unit((name, each.read) for name, each in figures),
             received=sum(sum(each.taken.values()) for _, each in figures),
             completed=sum(part.length for pieces in files.values() for part in pieces),
+            set_aside=len(checkpoint.suspects.aside),
         )
 
     def _measured(self, ended: EndedWindow, checkpoint: Checkpoint, queues: Sequence[Queue], now: datetime) -> Measured:

@@ -67,6 +67,13 @@ class Failure:
         return "\n".join(lines)
 
 
+def _help_for(failure: Failure) -> str:
+    again = f"fix {failure.operator}; the next launch runs the window again"
+    # What an input operator sends on the driver is no work that could be set aside.
+    is_searched = failure.record and failure.slot is not None
+    return f"{again}. To leave such records out, launch with -D dt.attr.ON_POISON=SET_ASIDE" if is_searched else again
+
+
 class OperatorFailed(RunFailure):
     """An operator's code raised: where, and on which record.
 
@@ -81,7 +88,7 @@ class OperatorFailed(RunFailure):
         super().__init__(
             # A path that cannot be read is its own place: the user needs neither the window nor a traceback.
             f"{failure.operator} {cause.problem}" if isinstance(cause, InputUnreadable) else str(failure),
-            cause.help if cause else f"fix {failure.operator}, or the record; the next launch runs the window again",
+            cause.help if cause else _help_for(failure),
             Scene(failure.operator, failure.window_id, failure.slot, spot.source, spot.position),
             code=None if cause is None else cause.code,
         )

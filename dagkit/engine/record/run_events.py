@@ -45,6 +45,8 @@ class Resumed:
     promised: bool
     pending: Mapping[str, int] = field(default_factory=dict)
     """The positions that wait, by their unit."""
+    set_aside: int = 0
+    """How many records, and elements that could not be read, are set aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class Committed:
     """The items that operators received, together; None if it is unknown."""
     completed: int = 0
     """How many bytes the completed files hold, which earlier windows may have written."""
+    set_aside: int = 0
+    """How many records, and elements that could not be read, are set aside now."""
 
     @property
     def waiting(self) -> int:

@@ -340,6 +340,8 @@ class Backlog(Group):
     positions_per_second: float = 0.0
     queued: Mapping[str, int] = {}
     """The positions that wait and that no window in flight has taken, by their unit."""
+    set_aside: int = 0
+    """How many records, and elements that could not be read, are set aside."""
     eta_seconds: float | None = None
     """The time that all pending work takes at the speed of the last half minute; None if there is none, or no speed."""
     eta_least_seconds: float | None = None

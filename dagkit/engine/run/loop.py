@@ -172,7 +172,10 @@ class Loop:
         is_promised = run.in_flight.promised is not None
         waiting = self.parts.waiting(run.checkpoint.queue)
         pending = run.publisher.by_unit(self.parts.pending)
-        run.publisher.publish(Resumed(run.program.application, run.window, waiting, is_promised, pending))
+        suspects = run.checkpoint.suspects
+        run.publisher.publish(
+            Resumed(run.program.application, run.window, waiting, is_promised, pending, len(suspects.aside))
+        )
 
     def _perform(self, action: Action) -> None:
         run = self.run_state

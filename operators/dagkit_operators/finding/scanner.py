@@ -3,10 +3,11 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, Literal
 
-from pydantic import Field, NonNegativeInt, field_validator
+from pydantic import Field, NonNegativeInt, PrivateAttr, field_validator
 
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ground.urls import absolute, is_url, plain, shown
@@ -62,6 +63,8 @@ class DirectoryScanner(CompletenessRules):
     """Setting this with `dagkit set` scans at once, without waiting for the interval. Each launch begins with a scan
     anyway."""
 
+    _missing: set[str] = PrivateAttr(default_factory=set)
+
     @field_validator("files", mode="before")
     @classmethod
     def _one_or_many(cls, given: Any) -> Any:
@@ -109,10 +112,15 @@ class DirectoryScanner(CompletenessRules):
 
     def _scan(self, root: str, *, once_there: bool, memory: FolderMemory | None, skips: Skips) -> Iterator[Found]:
         named, path = to_read(root), plain(root)
+        is_missing = named is None and not exists(root)
+        # Once, and not at each scan: it may be missing for days.
+        if is_missing and once_there and root not in self._missing:
+            _log.warning(_GONE, shown(root))
+        (self._missing.add if is_missing else self._missing.discard)(root)
         if named is not None:
             if self._matches(path):
                 yield named
-        elif exists(root):
+        elif not is_missing:
             patterns, start = self.file_pattern_regular_exp or self.ignore_file_pattern_regular_exp, path.rstrip("/")
             yield from files_below(
                 root,
@@ -123,10 +131,13 @@ class DirectoryScanner(CompletenessRules):
                 memory=memory,
                 skips=skips,
             )
-        elif once_there:
-            _log.warning(_GONE, shown(root))
-        else:
+        elif not once_there:
             raise missing(root, _THEN if is_url(root) else f"{_THEN}; {RELATIVE}")
+
+    @property
+    def missing_places(self) -> AbstractSet[str]:
+        """The places that the last scan did not find."""
+        return self._missing
 
     def would_find(self, paths: Sequence[str]) -> Iterator[str]:
         """The paths, which have no symbolic links, at which a scan would find a file."""

@@ -248,7 +248,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         if not self._has_split_all():
             return
         # Copies, for the next scan changes `_incomplete` on another thread.
-        self._waits_for = self._incomplete.sentence
+        self._waits_for = "; ".join(filter(None, (self._incomplete.sentence, self._missing_places())))
         self._holds_launch = self._incomplete.holds_launch(context.launched)
         looks.next = None if looks.next is None else self._incomplete.brought_forward(looks.next)
         # An input operator with work in the background keeps a launch from ending for lack of input, so events are only
@@ -288,6 +288,14 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
     def holds_launch(self) -> bool:
         """Whether files were changed just before the launch began, so that it waits for them for a moment."""
         return self._holds_launch
+
+    def _missing_places(self) -> str:
+        """The places that do not exist; a file that was read may have been cleared away."""
+        missing = sorted(self.scanner.missing_places)
+        if missing:
+            read = self._before.seen.paths()
+            missing = [shown(place) for place in missing if plain(place) not in read]
+        return f"{' and '.join(missing)} does not exist; each scan looks for it again" if missing else ""
 
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""

@@ -207,6 +207,23 @@ def test_a_file_that_was_read_may_be_cleared_away_and_does_not_hide_others(tmp_p
     write(tmp_path / "b" / "new", "other")
     assert [split.names(), split.names()] == [["new"], []]
     assert "there is no such file or directory; each scan looks for it again" in caplog.text
+    assert split.alone.operator.waits_for == ""
+
+
+def test_a_folder_that_is_gone_is_reported_until_it_is_back_and_logged_once(tmp_path, caplog):
+    (tmp_path / "in").mkdir()
+    split = Splitting(tmp_path / "in", tmp_path)
+    write(tmp_path / "in" / "first")
+    split.window()
+    (tmp_path / "in").rename(tmp_path / ".away")
+    for _ in range(3):
+        split.window()
+        gone = f"{tmp_path}/in does not exist; each scan looks for it again"
+        assert split.alone.operator.waits_for == gone
+    assert caplog.text.count("each scan looks for it again") == 1
+    (tmp_path / ".away").rename(tmp_path / "in")
+    split.window()
+    assert split.alone.operator.waits_for == ""
 
 
 def found_below(folder: Path, **properties: object) -> set[str]:
