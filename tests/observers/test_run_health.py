@@ -52,6 +52,15 @@ def test_the_time_of_a_window_is_no_silence_of_an_input():
     assert said(inputs=inputs, in_flight=(window,), at=NOON + timedelta(hours=1)) == []
 
 
+def test_a_window_that_lasts_too_long_is_named_instead_of_the_figures_of_the_one_before():
+    window = RunningWindow(window=6, elements=1, since=NOON, lasts_millis=10_000)
+    given = {"in_flight": (window,), "operators": (SCORE,), "queued": {"byte": 9}}
+    stale = "until it ends, rates and the busiest operator are those of the window before"
+    expected = [("window 6 has run for 7 min 40 s", NOON, stale, True)]
+    assert said(**given, at=NOON + timedelta(seconds=460)) == expected
+    assert [text for text, *_ in said(**given, at=NOON + timedelta(seconds=25))] == ["busiest: Score 92%"]
+
+
 def test_while_a_run_goes_on_rejected_records_have_their_share_of_the_last_ones():
     figures = SCORE.model_copy(update={"busy": 0.0, "rejects_since": NOON, "rejected_share": 0.48})
     fields = {"left_out": {"Score": {"late": 2, "rejected": 4080}}, "operators": (figures,)}

@@ -8,7 +8,7 @@ const KINDS = ["amiss", "warn", "fine"];
 const MARKS = { amiss: "✕", warn: "!", fine: "✓" };
 const SPREAD = 0.2;
 const SLOW_SECONDS = 60; // an element that takes longer than this is named,
-const LONG = 3; // and a window that also takes so many times as long as it was to last
+const LONG = 3; // and a window that also takes so many times as long as it was to last is overdue
 
 export function health({ status, isLost, overview }) {
   const sentences = status ? judged(status, isLost && unknown(status, overview.path)) : [];
@@ -85,12 +85,14 @@ function keepsUp(status) {
   const [least, most] = [status.eta_least_seconds ?? 0, status.eta_most_seconds ?? 0];
   const isWide = most - least > Math.max(1, SPREAD * (status.eta_seconds ?? 0)); // as `dagkit top` decides
   const spread = isWide ? ` (${about(least)} to ${about(most)})` : "";
-  const left = (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
+  const isOverdue = status.in_flight.some((window) => {
+    const ran = (new Date(status.at) - new Date(window.since)) / 1000;
+    return ran > SLOW_SECONDS && ran * 1000 > LONG * (window.lasts_millis ?? Infinity);
+  }); // the estimate then has the speed of the window before
+  const left = isOverdue || (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
   const sentences = [["fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
     ` ${partDone(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
   const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);
   if (slow) sentences.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${partDone(slow[0].fraction)} done`}.`]);
-  const [window] = status.in_flight, ran = window ? (new Date(status.at) - new Date(window.since)) / 1000 : 0;
-  if (ran > SLOW_SECONDS && ran * 1000 > LONG * (window.lasts_millis ?? Infinity)) sentences.push(["warn", `Window ${count(window.window)} has run for ${duration(ran)}.`]);
   return sentences;
 }
