@@ -13,7 +13,7 @@ from dagkit.engine.files.pieces import look_at, remedy_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
-from dagkit.ground.urls import absolute, as_text, is_url, local_path
+from dagkit.ground.urls import absolute, as_text, is_url, local_path, plain
 
 BEGAN = "began"
 """A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""
@@ -107,6 +107,16 @@ def output_places(program: Program, home: str) -> Mapping[str, tuple[str, ...]]:
         for name, partitions in program.operators.items()
     }
     return {name: places for name, places in found.items() if places}
+
+
+def begun_elsewhere(program: Program, home: str, parts: Iterable[Part]) -> Mapping[str, list[str]]:
+    """The incomplete files, by operator, that lie in no folder into which the operator writes now."""
+    places, found = output_places(program, home), dict[str, dict[str, None]]()
+    for part in parts:
+        now = [plain(place).rstrip("/") for place in places.get(part.operator, ())]
+        if now and not part.is_external and not any(plain(part.file).startswith(f"{place}/") for place in now):
+            found.setdefault(part.operator, {})[part.file] = None
+    return {name: list(files) for name, files in found.items()}
 
 
 def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from dagkit.api.running import Until
 from dagkit.engine.files.checks import (
+    begun_elsewhere,
     make_output_folders,
     refuse_blocked,
     refuse_unseen,
@@ -47,6 +48,8 @@ from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import incomplete_keys
 from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import DagkitError
+from dagkit.ground.amounts import counted
+from dagkit.ground.urls import shown
 
 _logger = logging.getLogger(__name__)
 
@@ -107,6 +110,16 @@ class Outputs(RunPart):
     def begin(self) -> None:
         settings = self._run.settings
         make_output_folders(self._run.program, settings.home, durable=settings.durable)
+        elsewhere = begun_elsewhere(self._run.program, settings.home, self._last.files)
+        for name, files in elsewhere.items():
+            # Not refused: the author may have given the operator another folder.
+            _logger.warning(
+                "%s completes %s that earlier windows began in another folder than it writes to now, such as "
+                "%s: if this application was moved or copied, stop it and launch it at its first place",
+                name,
+                counted(len(files), "file"),
+                shown(files[0]),
+            )
 
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
         """Want to finish the last window, at once or at the next attempt, and windows in which files are completed."""

@@ -57,6 +57,15 @@ def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path, point)
     assert desk.outputs() == {"1": b"101 ", "2": b"201 ", "3": b"301 ", "4": b"401 "}
 
 
+def test_files_that_were_begun_in_another_folder_are_reported(tmp_path, caplog):
+    noted(tmp_path, (101,), (102,), kind=Unfinished).run(windows=1)
+    noted(tmp_path, (101,), (102,), kind=Unfinished).run(windows=1)
+    assert caplog.text == ""
+    noted(tmp_path, (101,), (102,), kind=Unfinished, out="moved").run()
+    assert "notes completes 1 file that earlier windows began in another folder" in caplog.text
+    assert f"such as {tmp_path}/out/1: if this application was moved or copied" in caplog.text
+
+
 @pytest.mark.parametrize("below", ["nope", "nope/further", "."], ids=["a folder", "a folder in it", "the place itself"])
 def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(tmp_path, below):
     seen: list[RunEvent] = []
