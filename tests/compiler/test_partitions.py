@@ -89,7 +89,7 @@ def test_what_decides_the_partitions(attribute, count, source):
 )
 def test_an_input_operator_gets_no_partitions_of_its_own(edges, refused):
     expected = ["s runs once, on the driver, but its partitioner makes 2 partitions"]
-    assert [one.problem for one in told(sketch(edges))] == (expected if refused else [])
+    assert [fault.problem for fault in told(sketch(edges))] == (expected if refused else [])
 
 
 def test_the_plan_says_which_line_decided():

@@ -111,10 +111,14 @@ def output_places(program: Program, home: str) -> Mapping[str, tuple[str, ...]]:
 
 def begun_elsewhere(program: Program, home: str, parts: Iterable[Part]) -> Mapping[str, list[str]]:
     """The incomplete files, by operator, that lie in no folder into which the operator writes now."""
-    places, found = output_places(program, home), dict[str, dict[str, None]]()
+    folders = {
+        name: tuple(f"{plain(place).rstrip('/')}/" for place in places)
+        for name, places in output_places(program, home).items()
+    }
+    found: dict[str, dict[str, None]] = {}
     for part in parts:
-        now = [plain(place).rstrip("/") for place in places.get(part.operator, ())]
-        if now and not part.is_external and not any(plain(part.file).startswith(f"{place}/") for place in now):
+        now = folders.get(part.operator)
+        if now and not part.is_external and not plain(part.file).startswith(now):
             found.setdefault(part.operator, {})[part.file] = None
     return {name: list(files) for name, files in found.items()}
 
