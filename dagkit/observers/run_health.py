@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from math import inf
 from typing import Any
 
 from dagkit.api.operators import DROPPED, REJECTED
@@ -15,7 +14,7 @@ _SPREAD = 0.2
 _LONG_SECONDS = 60.0
 """Pending work that takes less time is no backlog that grows, and an input that had nothing for less is not silent."""
 _UNUSUAL = 3
-"""An input is unusually silent for so many times its longest pause, and a window lasts so many times its time."""
+"""An input is unusually silent for so many times its longest pause."""
 _UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
 """What became of records that were not sent, by the output or metric that counts them."""
 
@@ -57,15 +56,12 @@ def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
 
 def _speed(now: RunSnapshot) -> Iterator[Remark]:
     """Whether the backlog grows, and the operator that takes most of the time while work waits."""
-    for window in now.windows.in_flight:
-        seconds = (now.status.at - window.since).total_seconds()
-        if seconds > _LONG_SECONDS and seconds * 1000 > _UNUSUAL * (window.lasts_millis or inf):
-            # Figures come with the report of a window: those of an operator that became slow in it are not there yet.
-            stale = "until it ends, rates and the busiest operator are those of the window before"
-            yield Remark(
-                f"window {window.window:,} has run for {in_time(seconds)}", window.since, stale, view="windows"
-            )
-            return
+    if window := now.windows.overdue(now.status.at):
+        ran = in_time((now.status.at - window.since).total_seconds())
+        # Figures come with the report of a window: those of an operator that became slow in it are not there yet.
+        stale = "until it ends, rates and the busiest operator are those of the window before"
+        yield Remark(f"window {window.window:,} has run for {ran}", window.since, stale, view="windows")
+        return
     most = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"
     backlog, seconds = now.backlog, now.backlog.eta_seconds or 0.0
     # A run looks for input when little waits, so its backlog falls to nothing between two finds while it doubles from

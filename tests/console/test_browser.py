@@ -200,14 +200,6 @@ def test_a_run_whose_slots_still_work_is_not_done(finished_page):
     assert shown == [["fine", " 99 %: 1.0 kB of 1.0 kB read."]]
 
 
-@pytest.mark.parametrize(("at", "left"), [("12:00:05", ", about 1 min 9 s left"), ("12:07:40", "")])
-def test_a_window_that_lasts_too_long_has_no_estimate_of_the_one_before(finished_page, at, left):
-    window = {"window": 6, "amounts": {"byte": 1000}, "since": "2026-01-01T12:00:00Z", "lasts_millis": 10000}
-    given = {"in_flight": [window], "at": f"2026-01-01T{at}Z", "eta_seconds": 69, "eta_least_seconds": 69}
-    ((_, shown),) = finished_page.evaluate(HEALTH, {**given, "eta_most_seconds": 69})
-    assert shown == f" 0 %: 0 B of 1.0 kB read{left}."
-
-
 @pytest.mark.parametrize("state", ["killed", "failed"])
 def test_a_run_that_ended_badly_shows_the_command_that_launches_it_again(finished_page, state):
     ended = {"state": state, "at": "2026-01-01T12:00:00Z", "window": 12, "command": "cd /srv && dagkit launch app.py"}

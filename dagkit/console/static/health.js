@@ -7,8 +7,7 @@ import { isLive } from "./operators.js";
 const KINDS = ["amiss", "warn", "fine"];
 const MARKS = { amiss: "✕", warn: "!", fine: "✓" };
 const SPREAD = 0.2;
-const SLOW_SECONDS = 60; // an element that takes longer than this is named,
-const LONG = 3; // and a window that also takes so many times as long as it was to last is overdue
+const SLOW_SECONDS = 60; // an element that takes longer than this is named
 
 export function health({ status, isLost, overview }) {
   const sentences = status ? judged(status, isLost && unknown(status, overview.path)) : [];
@@ -85,11 +84,7 @@ function keepsUp(status) {
   const [least, most] = [status.eta_least_seconds ?? 0, status.eta_most_seconds ?? 0];
   const isWide = most - least > Math.max(1, SPREAD * (status.eta_seconds ?? 0)); // as `dagkit top` decides
   const spread = isWide ? ` (${about(least)} to ${about(most)})` : "";
-  const isOverdue = status.in_flight.some((window) => {
-    const ran = (new Date(status.at) - new Date(window.since)) / 1000;
-    return ran > SLOW_SECONDS && ran * 1000 > LONG * (window.lasts_millis ?? Infinity);
-  }); // the estimate then has the speed of the window before
-  const left = isOverdue || (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
+  const left = (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
   const sentences = [["fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
     ` ${partDone(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
   const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);

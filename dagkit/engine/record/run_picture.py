@@ -106,6 +106,10 @@ class RunPicture:
         now, at = self._now, self.clock.now()
         if not now.status.is_over:
             now = now.model_copy(update={"waits_for": (*present_outages(), *now.expected.waits_for)})
+        if now.windows.overdue(at):
+            none = {"eta_seconds": None, "eta_least_seconds": None, "eta_most_seconds": None}
+            operators = tuple(each.model_copy(update={"eta_seconds": None}) for each in now.operators)
+            now = now.model_copy(update={**none, "operators": operators})
         if not now.windows.is_quiet(at - AVERAGED):
             return now.model_copy(update={"at": at})
         operators = tuple(each.model_copy(update={"rates": Rates()}) for each in now.operators)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
+from math import inf
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -20,6 +21,10 @@ State = Literal["starting", "running", "draining", "stopped", "failed", "restart
 
 LEAST_BUSY = 0.05
 """The least share of the time by which an operator is called the busiest."""
+_LONG_SECONDS = 60.0
+"""A window that takes less time is not overdue."""
+_UNUSUAL = 3
+"""A window is overdue after so many times its time."""
 MOST_REJECTED = 10
 """How many samples of rejected records an operator keeps."""
 MOST_PARTITIONS = 10
@@ -55,6 +60,11 @@ class RunningWindow(_Part):
     """The positions of its work, by their unit."""
     done: Mapping[str, int] = {}
     """How many of them slots have processed, as they last reported, by unit."""
+
+    def is_overdue(self, at: datetime) -> bool:
+        """Whether it runs for so long that rates and estimates, which are those of the window before, mislead."""
+        seconds = (at - self.since).total_seconds()
+        return seconds > _LONG_SECONDS and seconds * 1000 > _UNUSUAL * (self.lasts_millis or inf)
 
 
 class PendingInput(_Part):
@@ -157,7 +167,7 @@ class OperatorBacklog(Group):
     underway: tuple[WorkProgress, ...] = ()
     """Elements that were begun and not finished by the last window: at most ten, the least complete first."""
     eta_seconds: float | None = None
-    """The time that its pending work takes at the present rate; None if there is none, or no rate."""
+    """The time that its pending work takes at the present rate; None as for the whole backlog."""
 
     @property
     def elements(self) -> int:
@@ -283,6 +293,9 @@ class Windows(Group):
         """Whether no window is in flight, and the last one was committed before a time."""
         return not self.in_flight and self.committed_at is not None and self.committed_at <= since
 
+    def overdue(self, at: datetime) -> RunningWindow | None:
+        return next((window for window in self.in_flight if window.is_overdue(at)), None)
+
     def stopped(self) -> "Windows":
         """Return these when no window is in flight any more."""
         return self.model_copy(update={"in_flight": (), "working": ()})
@@ -343,7 +356,8 @@ class Backlog(Group):
     set_aside: int = 0
     """How many records, and elements that could not be read, are set aside."""
     eta_seconds: float | None = None
-    """The time that all pending work takes at the speed of the last half minute; None if there is none, or no speed."""
+    """The time that all pending work takes at the speed of the last half minute; None if there is none, no speed, or a
+    window that lasts much longer than it was to: its speed is not known until it ends."""
     eta_least_seconds: float | None = None
     """The same at the fastest, and at the slowest, of three speeds: lately, usually, and of the whole launch."""
     eta_most_seconds: float | None = None

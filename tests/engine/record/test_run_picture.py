@@ -179,6 +179,16 @@ def test_what_slots_have_read_of_a_window_that_runs_counts_for_the_time_left(clo
     assert (now.positions_per_second, now.eta_seconds) == (100.0, 7.0), "the second until slots read does not count"
 
 
+def test_a_window_that_lasts_too_long_has_no_estimate_of_the_one_before(picture, clock):
+    began = clock.instant
+    seen(picture, *WINDOW, Started(4, 1, 10_000, {"byte": 1600}))
+    clock.instant = began + timedelta(seconds=20)
+    assert None not in (picture.snapshot().eta_seconds, digits(picture.snapshot()).eta_seconds)
+    clock.instant = began + timedelta(seconds=70)
+    now = picture.snapshot()
+    assert {now.eta_seconds, now.eta_least_seconds, now.eta_most_seconds, digits(now).eta_seconds} == {None}
+
+
 def test_time_in_later_levels_of_a_window_counts_for_the_time_left(picture, clock):
     assert any(stage.level for stage in picture.snapshot().stages)
     seen(picture, *WINDOW, Started(4, 1, None, {"byte": 1600}), Working([], {4: {"byte": 1600}}))
