@@ -4,10 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # The versions that tests run with. `make newest` runs them with the newest ones.
 CONSTRAINTS ?= constraints.txt
-INSTALL := $(BIN)/python -m pip install --quiet --no-compile $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
+CONSTRAINED := --quiet --no-compile $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 # A process for each core, and at most four: each may start Spark, a broker and a database.
 PROCESSES := $(shell getconf _NPROCESSORS_ONLN)
 PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 4 $(if $(REPORT),--junitxml $(REPORT))
+
+# Many images set this. Each of the hundreds of processes that tests start would then compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all run check test trials trials-services soak lock newest audit bench bench-check format lint types units services site wheels clean
 
@@ -107,10 +110,12 @@ $(VENV)/installed: $(SOURCES)
 	touch $@
 
 # What testing takes, besides. Python compiles a module when it is first imported: compiling all of them takes longer.
-# A registry may have a bad moment: installing is tried twice.
+# uv takes a third of the time of pip, which is the second try: a registry may have a bad moment, and uv does not read
+# the index that pip is configured with.
 $(VENV)/ready: $(SOURCES) $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[dev]' || $(INSTALL) '.[dev]'
+	$(BIN)/python -m pip install $(CONSTRAINED) uv && $(BIN)/python -m uv pip install $(CONSTRAINED) --editable '.[dev]' || \
+		$(BIN)/python -m pip install $(CONSTRAINED) --editable '.[dev]'
 	touch $(VENV)/installed $@
 
 # An archive of Java's classes, with which each Spark of the tests starts in half the time.
