@@ -276,8 +276,8 @@ def expected() -> dict[str, str]:
 class Noting(SparkBackend):
     sizes: list[int]
 
-    def _given(self, *given: Any) -> Any:
-        by_level = super()._given(*given)
+    def _inputs(self, *given: Any) -> Any:
+        by_level = super()._inputs(*given)
         self.sizes.append(sum(len(data) for by_slot in by_level.values() for data in by_slot.values()))
         return by_level
 
