@@ -60,6 +60,9 @@ def _speed(now: RunSnapshot) -> Iterator[Remark]:
         ran = in_time((now.status.at - window.since).total_seconds())
         # Figures come with the report of a window: those of an operator that became slow in it are not there yet.
         stale = "until it ends, rates and the busiest operator are those of the window before"
+        if window.shares:
+            operator, share = max(window.shares.items(), key=lambda item: item[1])
+            stale = f"{printable(operator)} takes {share:.0%} of its time; {stale}"
         yield Remark(f"window {window.window:,} has run for {ran}", window.since, stale, view="windows")
         return
     most = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"

@@ -87,12 +87,13 @@ HAPPENINGS = {
         },
     ),
     "working": (
-        events.Working([events.SlotAtWork(3, "op", 1, "a", NOON, 0.25)], {3: {"byte": 9}}),
+        events.Working([events.SlotAtWork(3, "op", 1, "a", NOON, 0.25)], {3: {"byte": 9}}, {3: {"op": 0.9}}),
         {
             "work": [
                 {"window_id": 3, "operator": "op", "slot": 1, "source": "a", "since": NOON_TEXT, "fraction": 0.25}
             ],
             "done": {"3": {"byte": 9}},
+            "shares": {"3": {"op": 0.9}},
         },
     ),
     "waiting": (events.Waiting(["op: pending files: 1"]), {"reasons": ["op: pending files: 1"]}),

@@ -58,6 +58,9 @@ def test_a_window_that_lasts_too_long_is_named_instead_of_the_figures_of_the_one
     stale = "until it ends, rates and the busiest operator are those of the window before"
     expected = [("window 6 has run for 7 min 40 s", NOON, stale, True)]
     assert said(**given, at=NOON + timedelta(seconds=460)) == expected
+    slow = window.model_copy(update={"shares": {"Parse": 0.07, "Score": 0.93}})
+    ((_, _, details, _),) = said(**{**given, "in_flight": (slow,)}, at=NOON + timedelta(seconds=460))
+    assert details == f"Score takes 93% of its time; {stale}"
     assert [text for text, *_ in said(**given, at=NOON + timedelta(seconds=25))] == ["busiest: Score 92%"]
 
 

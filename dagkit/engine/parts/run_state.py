@@ -79,7 +79,8 @@ class EventPublisher(Observers):
                 )
                 for window_id in dict.fromkeys(one.window_id for one in running)
             }
-            self.publish(Working([_at_work(one, now) for one in longest], done))
+            shares = {window_id: _mean_shares(running, window_id) for window_id in done}
+            self.publish(Working([_at_work(one, now) for one in longest], done, shares))
 
     def waiting(self, reasons: Sequence[str]) -> None:
         """Publish why input that is there is not read yet, if that has changed."""
@@ -103,6 +104,14 @@ class EventPublisher(Observers):
     def by_unit(self, positions: Iterable[tuple[str, int]]) -> Mapping[str, int]:
         """The sums of positions, given by operator, in each unit."""
         return by_unit((self._units[operator], count) for operator, count in positions)
+
+
+def _mean_shares(running: Iterable[SlotStanding], window_id: int) -> Mapping[str, float]:
+    """The mean share of each operator in the time of the slots of a window that measure it."""
+    # A slot with several inputs has a standing for each, with the same shares.
+    slots = {one.slot: one.standing.shares for one in running if one.window_id == window_id and one.standing.shares}
+    names = dict.fromkeys(name for shares in slots.values() for name in shares)
+    return {name: sum(shares.get(name, 0.0) for shares in slots.values()) / len(slots) for name in names}
 
 
 def _at_work(one: SlotStanding, now: datetime) -> SlotAtWork:

@@ -232,6 +232,8 @@ class Working:
     """The elements that take longest, longest first."""
     done: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """The positions that slots have processed so far, by window and unit."""
+    shares: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    """The share of each operator in the time of the slots so far, by window, without small ones."""
 
 
 RunEvent = (

@@ -60,6 +60,8 @@ class RunningWindow(_Part):
     """The positions of its work, by their unit."""
     done: Mapping[str, int] = {}
     """How many of them slots have processed, as they last reported, by unit."""
+    shares: Mapping[str, float] = {}
+    """The share of each operator in the time of its slots so far, 0 to 1, without small ones; empty if unknown."""
 
     def is_overdue(self, at: datetime) -> bool:
         """Whether it runs for so long that rates and estimates, which are those of the window before, mislead."""
@@ -331,7 +333,8 @@ class Windows(Group):
         for window in self.in_flight:
             now = working.done.get(window.window, {})
             done = {unit: min(now.get(unit, window.done.get(unit, 0)), all_) for unit, all_ in window.amounts.items()}
-            in_flight.append(window.model_copy(update={"done": done}))
+            shares = working.shares.get(window.window, {}) or window.shares
+            in_flight.append(window.model_copy(update={"done": done, "shares": shares}))
         return self.model_copy(update={"working": tuple(working.work), "in_flight": tuple(in_flight)})
 
     @property

@@ -7,8 +7,8 @@ Slots and the board exchange messages of one JSON object a line, in ASCII: names
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Final, Literal, Protocol
 
@@ -49,6 +49,8 @@ class Standing:
     """An estimate of the time until it is idle; None while nothing is measured."""
     done: int = 0
     """How many positions it has processed in the window, of all elements."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """The share of each operator in the time of the slot so far, without small ones; empty if it is not measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from dagkit.engine.program.entrances import operator_at
 
 EVERY_SECONDS = 0.02
 """How often a slot is interrupted. With its interrupt, a sample takes 2 to 35 µs of processor time."""
+LEAST_SHARE = 0.05
+"""Smaller shares of a slot's time are not reported while the window runs."""
 _CLOCK_MONOTONIC = 1
 _SIGEV_SIGNAL = 0
 
@@ -51,6 +53,15 @@ class BusyTime:
         if not whole:
             return dict.fromkeys(self._sampled, millis / max(1, len(self._sampled)))
         return {operator: millis * sampled / whole for operator, sampled in self._sampled.items()}
+
+    def shares(self) -> Mapping[str, float]:
+        """The share of each operator in the samples so far, without small ones. Another thread may call it."""
+        sampled = dict(self._sampled)
+        whole = sum(sampled.values())
+        if not whole:
+            return dict.fromkeys(sampled, 1.0) if len(sampled) == 1 else {}
+        shares = {operator: round(millis / whole, 2) for operator, millis in sampled.items()}
+        return {operator: share for operator, share in shares.items() if share >= LEAST_SHARE}
 
     @contextmanager
     def sampling(self) -> Iterator[None]:

@@ -131,7 +131,7 @@ class SlotRun:
                 work,
                 staging=self.staging,
                 flush=self._flush,
-                link=_link(task, elements.into, slot),
+                link=self._link(task, elements.into, slot),
                 trace=self.trace,
             )
             for name, operator in operators.items()
@@ -162,6 +162,17 @@ class SlotRun:
     @property
     def slot(self) -> int:
         return self.outbox.slot
+
+    def _link(self, task: WindowTask, into: Address, slot: int) -> BoardLink | None:
+        """The link of an input to the board, if the window has one."""
+        attempt = task.attempt
+        if attempt.board is None:
+            return None
+        return SlotLink(attempt.board, into, slot, hands_over=into in attempt.movable, shares=self._shares)
+
+    def _shares(self) -> Mapping[str, float]:
+        activity = self._activity
+        return activity.busy.shares()
 
     def run(self, arriving: Iterable[Arrived | None]) -> Iterator[Sent]:
         """Process arriving batches wire by wire, and yield results as they get ready.
@@ -336,9 +347,3 @@ class SlotRun:
         reading = next((each for each in self.readings.values() if each.now.element is element is not None), None)
         found = known if reading is None or reading.now.offset is None else reading.now.offset
         return spot_of(element, found if position is None else position)
-
-
-def _link(task: WindowTask, into: Address, slot: int) -> BoardLink | None:
-    """The link of a slot to the board, if the window has one."""
-    attempt = task.attempt
-    return None if attempt.board is None else SlotLink(attempt.board, into, slot, hands_over=into in attempt.movable)

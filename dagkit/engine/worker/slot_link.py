@@ -4,8 +4,9 @@ import logging
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from threading import Condition, Thread
 from typing import Final
 
@@ -46,8 +47,18 @@ _logger = logging.getLogger(__name__)
 class SlotLink(BoardLink):
     """The connection of one slot and input."""
 
-    def __init__(self, place: BoardPlace, into: Address, slot: int, *, hands_over: bool = True) -> None:
+    def __init__(
+        self,
+        place: BoardPlace,
+        into: Address,
+        slot: int,
+        *,
+        hands_over: bool = True,
+        shares: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        """Take where the board is; for `shares` see `Standing`."""
         self._place = place
+        self._shares = shares
         self.hands_over = hands_over
         self._hello = Hello(place.token, place.window, into, slot)
         self._changed = Condition()
@@ -97,7 +108,7 @@ class SlotLink(BoardLink):
     def close(self) -> None:
         # The driver shows these positions until the window ends.
         if self._socket is not None and self._giver is not None:
-            self._send(Progressed(self._giver.standing()))
+            self._send(self._progress(self._giver))
         self._cut()
 
     def _waits(self) -> bool:
@@ -113,13 +124,16 @@ class SlotLink(BoardLink):
             while not self._is_cut:
                 for line in self._lines(buffer):
                     self._take(message_in(line), giver)
-                self._send(Progressed(giver.standing()))
+                self._send(self._progress(giver))
         except (OSError, ValueError) as error:
             _logger.debug("the board is not reached: %s", error)
         finally:
             self._cut()
             if self._socket is not None:
                 self._socket.close()
+
+    def _progress(self, giver: Giver) -> Progressed:
+        return Progressed(replace(giver.standing(), shares=self._shares()))
 
     def _ends_within(self, seconds: float) -> bool:
         """Wait until the slot has ended its work, at most this long; return whether it has."""

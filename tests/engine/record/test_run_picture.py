@@ -176,6 +176,10 @@ def test_what_slots_have_read_of_a_window_that_runs_counts_for_the_time_left(clo
         clock.instant = NOON + timedelta(seconds=seconds)
         now = seen(picture, Working([], {1: {"byte": done}}))
     assert (now.done, now.to_do) == ({"byte": 200}, {"byte": 900})
+    shares = {"digits": 0.6}
+    for event in (Working([], {1: {"byte": 200}}, {1: shares}), Working([], {1: {"byte": 200}})):
+        (window,) = seen(picture, event).windows.in_flight
+        assert window.shares == shares, "they stay if no slot reports any"
     assert (now.positions_per_second, now.eta_seconds) == (100.0, 7.0), "the second until slots read does not count"
 
 

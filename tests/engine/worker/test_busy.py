@@ -118,6 +118,16 @@ def test_a_slot_without_a_sample_divides_its_time_equally():
     assert BusyTime(["a", "b"], lambda: 0.0).divided(3.0) == {"a": 1.5, "b": 1.5}
 
 
+def test_while_a_slot_works_it_reports_the_shares_that_are_not_small():
+    busy = desk.busy
+    assert busy.shares() == {}, "nothing is sampled yet"
+    for operator, now in (("one", 30.0), ("two", 99.0), ("three", 100.0)):
+        busy.operator, desk.now = operator, now
+        busy.sample(None)
+    assert busy.shares() == {"one": 0.3, "two": 0.69}
+    assert BusyTime(["alone"], lambda: 0.0).shares() == {"alone": 1.0}, "no timer interrupts it"
+
+
 def test_an_entrance_of_an_operator_of_another_slot_is_not_seen():
     seen = entrance("elsewhere", lambda: operator_at(sys._getframe(), {"here"}))
     assert entrance("here", lambda: [seen()])() == ["here"]

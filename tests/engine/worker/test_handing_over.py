@@ -179,15 +179,15 @@ class Reported(BoardServer):
 
 def test_a_slot_that_hands_no_work_over_reports_what_it_has_done(monkeypatch):
     monkeypatch.setattr(slot_link, "WATCHED_AFTER_SECONDS", 0.0)
-    into, busy = Address("reader.blocks"), Standing("a", 0.5, done=3)
+    into, busy, shares = Address("reader.blocks"), Standing("a", 0.5, done=3), {"Score": 0.9}
     with (
         closing(Reported()) as board,
         board.window(1, {into: 2}, frozenset(), 2) as place,
     ):
-        link = SlotLink(place, into, 0, hands_over=False)
+        link = SlotLink(place, into, 0, hands_over=False, shares=lambda: shares)
         link.open(SimpleNamespace(give=lambda: None, standing=lambda: busy))
         assert board.taken["progressed"].wait(within(10))
-        assert board.running() == [SlotStanding(1, into, 0, busy)]
+        assert board.running() == [SlotStanding(1, into, 0, replace(busy, shares=shares))]
         assert link.more(lambda: False) is None
         assert not link.is_up
         busy = Standing(done=4)
