@@ -5,6 +5,7 @@ This module imports little, so that `dagkit launch` starts Spark before it impor
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -60,7 +61,9 @@ class Machine:
 
         If the block ends before anything uses the session, it is stopped as soon as it exists.
         """
-        if self.backend != "spark" or self.spark is not None or self.starting is not None:
+        needs_one = self.backend == "spark" and self.spark is None and self.starting is None
+        # A session that runs is not stopped at the end. To look for one imports PySpark, which takes longer than Java.
+        if not needs_one or ("pyspark" in sys.modules and self._there() is not None):
             yield self
             return
         starting = _in_thread(self)

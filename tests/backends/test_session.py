@@ -58,6 +58,13 @@ def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark)
         assert machine.server == server
 
 
+def test_a_launch_uses_a_session_that_runs_and_leaves_it(spark):
+    with Machine(cores=2).with_spark_starting() as machine, machine.session() as session:
+        assert machine.starting is None
+        assert session.sparkContext is spark.sparkContext
+    assert spark.range(3).count() == 3
+
+
 def test_yarn_needs_to_be_configured(monkeypatch):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
