@@ -222,8 +222,22 @@ def test_items_are_not_reported_of_a_window_that_read_other_files_too(launch, fi
     launch()
     (reading,) = explain("explain", "in/a.txt", "--json").document["readings"]
     assert [(window["bytes"], window["items"]) for window in reading["windows"]] == [(4, None)]
+    wrote = [line for line in explain("explain", "in/a.txt").out.splitlines() if "which wrote to" in line]
+    assert len(wrote) == 2
+    assert all(line.endswith(", as for other files that it read") for line in wrote)
     lines = explain("explain", "elsewhere").out.splitlines()[1:]
     assert lines == ["no operator finds a file there now", "the ledger does not name it"]
+
+
+def test_a_file_may_be_named_by_the_end_of_its_path(dagkit, launch, files, write):
+    explain = files(APP.replace('"in"', '"in/x", "in/y"'))
+    for name in ("x/a", "x/b", "y/b"):
+        write(f"in/{name}.txt", "one\n")
+    launch()
+    for answer in (explain("explain", "a.txt"), dagkit("files", "explain", "place", "a.txt")):
+        assert (answer.code, answer.out.splitlines()[0]) == (0, "in/x/a.txt")
+    explain("explain", "b.txt").fails(2, "2 files end in /b.txt: in/x/b.txt, in/y/b.txt")
+    assert explain("explain", "y/b.txt").out.startswith("in/y/b.txt\n")
 
 
 def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, launch, files, write):

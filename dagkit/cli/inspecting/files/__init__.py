@@ -25,6 +25,8 @@ from dagkit.runs.inventory.readings import Reading, WindowRead, readings, readin
 _STATES: tuple[State, ...] = get_args(State)
 _AT_ONCE = 1000
 """The lines that are printed at once."""
+_NAMED = 5
+"""The most files that a message names."""
 _MOST = 1000
 """The most files in a list for people: after these, no further files are examined."""
 
@@ -97,13 +99,15 @@ def ls(
 @of_application
 @click.argument("file", metavar="FILE")
 def explain(*, there: Located, output: Output, file: str) -> None:
-    """Show what became of a file: its state and rule, its blocks, the windows that read it, and their output files."""
-    path = as_text(absolute(file))
-    ledger = ledger_of(there)
-    if there.compilation is None:
-        now, read = [], readings(ledger, path)
-    else:
-        now, read = states_at(there.compilation, ledger, path), readings_of(there.compilation, ledger, path)
+    """Show what became of a file: its state and rule, its blocks, the windows that read it, and their output files.
+
+    FILE is a path, or the end of the path of one file that the application knows, such as its name.
+    """
+    path, ledger = as_text(absolute(file)), ledger_of(there)
+    now, read = _known_of(there, ledger, path)
+    if not (now or read):
+        path = _only_path_ending_in(file, there, ledger) or path
+        now, read = _known_of(there, ledger, path)
     if output.as_json:
         states_now = [{"finder": file.finder, "state": file.state, "reason": file.reason} for file in now]
         body = {"path": path, "now": states_now, "readings": [asdict(reading) for reading in read]}
@@ -115,6 +119,26 @@ def explain(*, there: Located, output: Output, file: str) -> None:
     if not read:
         described.append("the ledger does not name it")
     output.result("\n".join([_shown(path), *described, *_lines_of(read)]))
+
+
+def _known_of(there: Located, ledger: Ledger, path: str) -> tuple[list[ListedFile], list[Reading]]:
+    """The present states of a file, and all readings of it."""
+    if there.compilation is None:
+        return [], readings(ledger, path)
+    return states_at(there.compilation, ledger, path), readings_of(there.compilation, ledger, path)
+
+
+def _only_path_ending_in(file: str, there: Located, ledger: Ledger) -> str | None:
+    """The path of the only known file that ends so; None if there is none. Raise UsageError if there are several."""
+    known = recorded(ledger) if there.compilation is None else listed(there.compilation, ledger)
+    ending = f"/{as_text(file).removeprefix('./')}"
+    paths = list(dict.fromkeys(each.path for each in known if each.path.endswith(ending)))
+    if len(paths) > 1:
+        more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+        raise click.UsageError(
+            f"{counted(len(paths), 'file')} end in {printable(ending)}: {', '.join(map(_shown, paths[:_NAMED]))}{more}"
+        )
+    return paths[0] if paths else None
 
 
 def _line(file: ListedFile, here: str) -> str:
@@ -148,7 +172,8 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
             yield f"  block {block.number}: bytes {block.start}-{'' if block.end is None else block.end}"
         for window in reading.windows:
             yield f"  window {window.window}: {_done(window)}"
-            yield from (f"    which wrote to {_shown(output)}" for output in window.outputs)
+            others = "" if window.bytes is None or window.items is not None else ", as for other files that it read"
+            yield from (f"    which wrote to {_shown(output)}{others}" for output in window.outputs)
         if reading.pending is None:
             yield "  work without an end waits"
         elif reading.pending:
