@@ -10,16 +10,19 @@ assert rehearsal.state_of("Count") == [{"seen": 3}]
 
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from dagkit.api.component import Component
 from dagkit.api.configuration import Config
 from dagkit.api.operators import InputOperator
+from dagkit.api.outage import present_outages
 from dagkit.api.ports import OutputPort, output_ports
 from dagkit.api.running import Until
 from dagkit.api.state import State
@@ -31,11 +34,13 @@ from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.points import Probe
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.instances import SavedState
-from dagkit.errors import did_you_mean
+from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ground.clock import Timer
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing.crashes import Crashes, FakeClock
+
+_LONGEST_AWAY = timedelta(minutes=10)
 
 Looks = Sequence[Mapping[str, Sequence[Any]]]
 """What is emitted in each look: items, by input operator, or by `operator.port` if it has several outputs."""
@@ -125,11 +130,29 @@ class Outputs(Mapping[str, list[Any]]):
         return f"Outputs({self._streams!r})"
 
 
+class _RehearsalClock(FakeClock):
+    """A clock that moves by itself, but not for ever: a test whose server does not run would hang and print nothing."""
+
+    _away_since: datetime | None = None
+
+    def wait(self, woken: threading.Event, until: datetime) -> None:
+        outages = present_outages()
+        self._away_since = (self._away_since or self.now()) if outages else None
+        if self._away_since is not None and until - self._away_since > _LONGEST_AWAY:
+            raise RunFailure(
+                f"a rehearsal waits for a server, and no longer than {_LONGEST_AWAY} of its clock: {outages[0]}",
+                "start the server that the test needs",
+                code="system-unavailable",
+            )
+        super().wait(woken, until)
+
+
 class Rehearsal:
     """A running application. Between two calls only the ledger keeps what it did.
 
     `inputs` are what input operators emit instead of looking, one mapping for each look. Relative paths of output start
-    from `home`, by default the working directory.
+    from `home`, by default the working directory. Unless a `clock` is given, time passes while the application waits; a
+    server that does not answer for ten minutes ends the run with system-unavailable.
     """
 
     def __init__(
@@ -144,7 +167,7 @@ class Rehearsal:
         conf = conf if isinstance(conf, Config) else Config.of(conf or {})
         self.compilation: Compilation = with_input(compile_application(application, conf), inputs)
         self.backend = ReferenceBackend(self.compilation, watch=self._note)
-        self.clock = clock or FakeClock()
+        self.clock = clock or _RehearsalClock()
         self.ledger = Ledger(MemoryStore(), self.clock)
         self.home = Path.cwd() if home is None else Path(home)
         self._sent: dict[tuple[int, str, str], list[Any]] = {}

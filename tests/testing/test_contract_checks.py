@@ -26,6 +26,7 @@ from dagkit import (
     State,
     Unavailable,
 )
+from dagkit.errors import RunFailure
 from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
 from dagkit_operators import (
     Delivery,
@@ -488,3 +489,6 @@ def test_a_sink_whose_server_does_not_answer_is_applied_again():
     check_sink(lambda folder: PiecesToServer(folder=str(folder), ask=ask), texts, ["a", "b"], ["c"])
     with pytest.raises(ContractBroken, match="AwayForLateDrivers got no answer in 20 attempts: 503"):
         check_sink(lambda folder: AwayForLateDrivers(folder=str(folder)), texts, ["a"])
+    with pytest.raises(RunFailure, match=r"no longer than 0:10:00 of its clock: .*Sink.*: .*503") as raised:
+        check_sink(lambda folder: PiecesToServer(folder=str(folder), ask=away), texts, ["a"])
+    assert raised.value.code == "system-unavailable"
