@@ -208,6 +208,15 @@ def test_a_run_that_ended_badly_shows_the_command_that_launches_it_again(finishe
     assert shown.endswith(" no record is lost. To launch it again: cd /srv && dagkit launch app.py")
 
 
+def test_the_sentence_about_a_run_that_failed_has_the_first_line_of_its_error(finished_page):
+    failed = {"state": "failed", "at": "2026-01-01T12:00:00Z", "window": 12}
+    error = {"at": "2026-01-01T11:59:59Z", "message": "Score: ValueError: no price.\nTraceback …", "again": False}
+    ((_, shown),) = finished_page.evaluate(HEALTH, {**failed, "error": error})
+    assert ": Score: ValueError: no price. The next launch" in shown
+    ((_, shown), *_) = finished_page.evaluate(HEALTH, {**failed, "error": {**error, "again": True}})
+    assert "ValueError" not in shown
+
+
 def test_two_windows_and_two_launches_are_compared(serve, open_page, tmp_path):
     place = run_copying(tmp_path)
     (tmp_path / "in" / "more.txt").write_text("one more\n")

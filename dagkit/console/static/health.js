@@ -25,6 +25,8 @@ function judged(status, lost = null) {
 const listed = (sentences) => h("ul", { class: "health" }, sentences.map(([kind, ...sentence]) =>
   h("li", { class: kind }, h("span", { "aria-hidden": "true", class: "mark" }, MARKS[kind]), h("span", {}, ...sentence))));
 
+const firstLine = ({ message }) => message.split("\n")[0].replace(/\.$/, "");
+
 const upper = (text) => text[0].toUpperCase() + text.slice(1);
 
 // A console that its driver serves ends with it, also if the driver is killed.
@@ -39,8 +41,11 @@ function ended(status) {
       return [["amiss", `The driver was killed at about ${lately(status.at)}. The next launch ${next}, and no record is lost.`, ...again]];
     case "silent":
       return [["amiss", `The driver on ${status.driver.host} has been silent since ${lately(status.at)}: it may be cut off, and still run.`]];
-    case "failed":
-      return [["amiss", `The run ended with an error at ${lately(status.error?.at ?? status.at)}. The next launch ${next}, and no record is lost.`, ...again]];
+    case "failed": {
+      const error = status.error?.again ? null : status.error;
+      const why = error ? `: ${firstLine(error)}` : "";
+      return [["amiss", `The run ended with an error at ${lately(error?.at ?? status.at)}${why}. The next launch ${next}, and no record is lost.`, ...again]];
+    }
     case "stopped":
       return [status.pending_elements
         ? ["warn", `Stopped at ${lately(status.at)}; ${counted(status.pending_elements, "element")} wait for the next launch.`]
@@ -55,7 +60,7 @@ function troubles(status) {
   const sentences = (status.waits_for ?? []).map((sentence) => ["warn", upper(sentence)]);
   if (error?.again) {
     const where = [error.window && `Window ${count(error.window)}`, error.operator && `in ${error.operator}`].filter(Boolean).join(" ");
-    sentences.push(["warn", `${where || "A window"} failed at ${time(error.at)} and ran again: ${error.message.split("\n")[0]}`]);
+    sentences.push(["warn", `${where || "A window"} failed at ${time(error.at)} and ran again: ${firstLine(error)}`]);
   }
   for (const { text, since, details, warns, view } of status.remarks) {
     const more = view ? [" ", h("a", { href: `#/${view}` }, "More")] : [];
