@@ -32,7 +32,17 @@ from dagkit.console.window_answers import (
     window_of,
 )
 from dagkit.engine.parts.asking import answered
-from dagkit.engine.parts.requests import Asks, NotRunning, Refused, StopRun, TapStream, Unanswered, ask
+from dagkit.engine.parts.requests import (
+    Asks,
+    NotRunning,
+    Refused,
+    StopRun,
+    TapStream,
+    Unanswered,
+    ask,
+    is_id,
+    reply_to,
+)
 from dagkit.engine.record.history import Window
 from dagkit.errors import DagkitError
 from dagkit.plan.configuration_lines import DEFAULT
@@ -103,6 +113,7 @@ class Interface:
             Route("/events", self._events),
             Route("/stop", self._stop, methods=["POST"]),
             Route("/retry", self._retry, methods=["POST"]),
+            Route("/answer", self._answer, methods=["POST"]),
             Route("/tap", self._tap, methods=["POST"]),
         ]
 
@@ -188,14 +199,30 @@ class Interface:
 
     def _control(self, name: str, asks: Callable[[], Asks]) -> Response:
         """Leave a request for the driver, and do not wait; refuse it unless control is allowed."""
-        if not self._allows_control:
-            raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
+        self._check_control()
         wanted = asks()
         with self._folder.ledger() as ledger:
             if ledger is None:
                 raise HTTPException(409, "the application was never launched")
             asked = ask(ledger.store, wanted, datetime.now(UTC))
         return JSONResponse({"schema": f"dagkit.console.{name}/1", "request": asked.id}, status_code=202)
+
+    def _answer(self, request: Request) -> Response:
+        """Take the answer of the driver to a request that was left; `done` is null until there is one."""
+        self._check_control()
+        request_id = request.query_params.get("request", "")
+        if not is_id(request_id):
+            raise HTTPException(404, "there is no such request")
+        with self._folder.ledger() as ledger:
+            reply = None if ledger is None else reply_to(ledger.store, request_id)
+        answer = (
+            {"done": None} if reply is None else reply.model_dump(mode="json", include={"done", "window", "refused"})
+        )
+        return JSONResponse({"schema": "dagkit.console.answer/1", **answer})
+
+    def _check_control(self) -> None:
+        if not self._allows_control:
+            raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
 
     def _tap(self, request: Request) -> Response:
         """Wait for items of a stream. The thread of the request waits, so only a few may."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from dagkit.api.operators import DROPPED, REJECTED
-from dagkit.engine.record.snapshot import InputActivity, OperatorFigures, Rejections, RunSnapshot
+from dagkit.engine.record.snapshot import InputActivity, OperatorFigures, Rejections, RunningWindow, RunSnapshot
 from dagkit.errors import printable
 from dagkit.ground.amounts import in_time, in_units
 
@@ -37,6 +37,8 @@ class Remark:
 
 def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
     """What the figures of a run show: a backlog that grows, silent inputs, records that are missing in the output."""
+    if runs and now.status.state == "draining":
+        yield from (_last_window(window, now) for window in now.windows.in_flight)
     # A launch that starts has no rates yet, and its inputs have not looked.
     if runs and now.status.state != "starting":
         yield from _speed(now)
@@ -75,6 +77,13 @@ def _speed(now: RunSnapshot) -> Iterator[Remark]:
         yield Remark("falling behind", backlog.grows_since, details, view="graph")
     elif most:
         yield Remark(most, warns=False, view="graph")
+
+
+def _last_window(window: RunningWindow, now: RunSnapshot) -> Remark:
+    """What a run that was asked to stop waits for."""
+    ran = in_time((now.status.at - window.since).total_seconds())
+    at_once = "a second signal ends it at once, and the next launch runs it again"
+    return Remark(f"stops after window {window.window:,}, which has run for {ran}", None, at_once, warns=False)
 
 
 def busiest(operator: OperatorFigures) -> str:

@@ -266,10 +266,20 @@ def test_work_that_was_set_aside_is_retried_by_the_next_launch_only_where_contro
     asked = "retry?source=%2Fa%20b.txt&operator=Reader&start=5&end="
     assert console.request(f"/api/v1/{asked}", method="POST").status == 403
     with serve(finished, allows_control=True) as url:
-        answer = Served(url).request(f"/api/v1/{asked}", method="POST")
-    assert answer.status == 202
-    path = finished / "requests" / f"{answer.document['request']}.json"
-    asks = json.loads(path.read_text())["asks"]
-    path.unlink()
+        server = Served(url)
+        answer = server.request(f"/api/v1/{asked}", method="POST")
+        assert answer.status == 202
+        file = f"{answer.document['request']}.json"
+        path = finished / "requests" / file
+        asks = json.loads(path.read_text())["asks"]
+        path.unlink()
+        question = f"/api/v1/answer?request={answer.document['request']}"
+        assert console.request(question, method="POST").status == 403
+        assert server.request("/api/v1/answer?request=../status", method="POST").status == 404
+        assert server.request(question, method="POST").document["done"] is None
+        (finished / "answers").mkdir(exist_ok=True)
+        reply = {"done": False, "window": None, "refused": "nothing was set aside"}
+        (finished / "answers" / file).write_text(json.dumps({"id": answer.document["request"], **reply}))
+        assert server.request(question, method="POST").document == {"schema": "dagkit.console.answer/1", **reply}
     wanted = {"ask": "retry", "names": ["/a b.txt"], "operator": "Reader", "start": 5, "end": None}
     assert {name: asks.get(name) for name in wanted} == wanted

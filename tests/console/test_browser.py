@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
+from dagkit import InputPort, Operator
 from dagkit.compiler import compile_application
 from dagkit.console.serving import Console, FolderOfApplications
 from dagkit.engine.program.operator_output import LOG
 from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.render.folding import PARTS, READABLE
+from dagkit_operators import FileSplitterInput, LineReader, Record
 from tests.console.conftest import FILES, LINES, Served, again, run_copying, serious_faults
+from tests.old_files import aged
 from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
@@ -215,6 +219,40 @@ def test_the_sentence_about_a_run_that_failed_has_the_first_line_of_its_error(fi
     assert ": Score: ValueError: no price. The next launch" in shown
     ((_, shown), *_) = finished_page.evaluate(HEALTH, {**failed, "error": {**error, "again": True}})
     assert "ValueError" not in shown
+
+
+class Checked(Operator):
+    kind = "test.checked/1"
+    input = InputPort[Record[str]]()
+
+    def process(self, item):
+        if item.value == "bad":
+            raise ValueError("no number")
+
+
+def checking(dag, conf):
+    """Reads lines, of which one is set aside."""
+    splitter = dag.add_operator("Splitter", FileSplitterInput())
+    splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Checked", Checked())
+
+
+def test_the_outcome_of_a_retry_is_shown(serve, open_page, tmp_path):
+    (tmp_path / "a.txt").write_text("good\nbad\n")
+    aged(tmp_path / "a.txt")
+    settings = {"dt.operator.Splitter.prop.scanner.files": str(tmp_path / "a.txt"), "dt.attr.ON_POISON": "SET_ASIDE"}
+
+    def run():
+        launch(checking, settings, until="once", machine=Machine("reference"), path=tmp_path / "run")
+
+    run()
+    with serve(tmp_path / "run", allows_control=True) as url:
+        page = open_page(url)
+        show(page, "work")
+        page.get_by_role("button", name="Retry").click()
+        outcome = playwright.expect(page.locator(".view.work p[role=status]"))
+        outcome.to_contain_text("requested; the next launch does it.")
+        run()
+        outcome.to_contain_text(re.compile(r"Retry of .*a\.txt.*: done, in window \d+\."))
 
 
 def test_two_windows_and_two_launches_are_compared(serve, open_page, tmp_path):

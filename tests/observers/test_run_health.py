@@ -40,6 +40,14 @@ def test_an_input_that_has_nothing_new_is_named_and_is_a_warning_if_that_is_unus
     assert said(inputs=inputs, at=NOON + timedelta(hours=1)) == expected
 
 
+def test_a_run_that_is_to_stop_names_the_window_that_it_waits_for():
+    window = RunningWindow(window=6, elements=1, since=NOON)
+    at_once = "a second signal ends it at once, and the next launch runs it again"
+    expected = [("stops after window 6, which has run for 20 s", None, at_once, False)]
+    assert said(in_flight=(window,), state="draining", at=NOON + timedelta(seconds=20)) == expected
+    assert said(state="draining") == []
+
+
 def test_an_input_that_had_nothing_in_this_launch_is_named_once_the_launch_runs():
     later = {"inputs": (InputActivity(operator="Files"),), "at": NOON + timedelta(hours=1)}
     assert said(**later) == [("nothing from Files in this launch, for 1 h 0 min", NOON, "", False)]

@@ -15,6 +15,17 @@ export async function command(name, parameters = {}) {
   return response.json();
 }
 
+// Leave a request for the driver, and take its answer, which comes between two windows. `holds`: whether to wait on.
+export async function answered(name, parameters, holds) {
+  const { request } = await command(name, parameters);
+  while (holds()) {
+    const answer = await command("answer", { request });
+    if (answer.done !== null) return answer;
+    await new Promise((resume) => setTimeout(resume, 1000));
+  }
+  return null;
+}
+
 function address(name, parameters) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(parameters)) {

@@ -1,12 +1,12 @@
 // Decisions, splits, errors, work that is not done, and row accounts.
 
-import { command } from "./answers.js";
+import { answered } from "./answers.js";
 import { charted } from "./charts.js";
 import { button, h } from "./dom.js";
 import { failures } from "./failures.js";
 import { count, moment, percent } from "./format.js";
 import { listing } from "./listing.js";
-import { meter } from "./operators.js";
+import { isLive, meter } from "./operators.js";
 import { ITEMS_OF_WINDOWS, linked as window } from "./view_windows.js";
 
 const view = (id, title, columns, nothing) => ({ id, title, open: (main) => listing(main, title, id, columns, { nothing }) });
@@ -59,12 +59,20 @@ const REJECTED = [
   ["Record", (row) => row.record, "path", "record"],
 ];
 
-// Leaves a request for the driver, which puts the work back into its queue between two windows; or the next launch does.
-function retry(row) {
+// Lets the driver put the work back into its queue between two windows; or the next launch does. The table is drawn
+// again meanwhile, so the outcome stands below it.
+function retry(row, outcome, runs) {
   const { source, operator } = row, range = row.is_shares ? {} : { start: row.start, end: row.end ?? "" };
   const act = button("Retry", async () => {
     act.disabled = true;
-    act.textContent = await command("retry", { source, operator, ...range }).then(() => "Requested", (error) => error.message);
+    const say = (text) => { outcome.textContent = `Retry of ${row.place}: ${text}.`; };
+    say(runs() ? "requested; the driver answers after the windows in flight" : "requested; the next launch does it");
+    try {
+      const answer = await answered("retry", { source, operator, ...range }, () => outcome.isConnected);
+      if (answer) say(answer.done ? `done, in window ${count(answer.window)}` : answer.refused);
+    } catch (error) {
+      say(error.message);
+    }
   });
   return act;
 }
@@ -77,10 +85,11 @@ export const work = {
     const parts = [await listing(main, "Rejected records, the last ones", "rejected", REJECTED, { nothing: "No operator rejected a record in the last launch." })];
     const counts = Object.entries(run.status?.left_out ?? {}).filter(([, left]) => left.rejected).map(([name, left]) => `${name} rejected ${count(left.rejected)}`);
     if (counts.length) main.append(h("p", { class: "quiet" }, `${counts.join(", ")}. All of them are where the output “rejected” leads.`));
-    const again = (row) => (row.state === "set aside" ? retry(row) : null);
+    const outcome = h("p", { role: "status" });
+    const again = (row) => (row.state === "set aside" ? retry(row, outcome, () => isLive(run.status)) : null);
     const columns = [["State", (row) => row.state, "", "state"], ...LEFT, ...(run.overview.allows_control ? [["", again, "rare"]] : [])];
     parts.push(await listing(main, "Set aside or waiting", "work", columns, { nothing: "Nothing waits." }));
-    main.append(h("p", { class: "quiet" }, "To retry what was set aside: ", h("code", {}, `dagkit work retry ${run.overview.path} [PLACE]`)));
+    main.append(outcome, h("p", { class: "quiet" }, "To retry what was set aside: ", h("code", {}, `dagkit work retry ${run.overview.path} [PLACE]`)));
     parts.push(await listing(main, "Given up", "given-up", LEFT, { nothing: "Nothing was given up." }));
     return { update: (now) => parts.forEach((part) => part.update(now)) };
   },

@@ -197,6 +197,14 @@ class Refused(RunFailure):
         return cls(_ENDS_IN_CODE.sub("", problem), help_)
 
 
+_ID = re.compile(r"\d{8}T\d{12}-[0-9a-f]{8}")
+
+
+def is_id(text: str) -> bool:
+    """Whether a text has the form of a request's ID, so that it names no other file of the folder."""
+    return _ID.fullmatch(text) is not None
+
+
 def ask(store: Store, asks: Asks, now: datetime) -> Request:
     """Write a request into the folder; IDs sort by time."""
     request = Request(id=f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}", at=now, asks=asks)
@@ -204,9 +212,9 @@ def ask(store: Store, asks: Asks, now: datetime) -> Request:
     return request
 
 
-def reply_to(store: Store, request: Request) -> Reply | None:
+def reply_to(store: Store, request_id: str) -> Reply | None:
     """Return the reply to a request and delete it; None until the driver answers. Raise AnswerUnreadable."""
-    key = f"{ANSWERED}/{request.id}.json"
+    key = f"{ANSWERED}/{request_id}.json"
     try:
         reply = Reply.model_validate_json(store.get(key))
     except KeyMissing:
