@@ -41,7 +41,7 @@ from dagkit.engine.parts.requests import (
     Unanswered,
     ask,
     is_id,
-    reply_to,
+    reply_with,
 )
 from dagkit.engine.record.history import Window
 from dagkit.errors import DagkitError
@@ -214,7 +214,7 @@ class Interface:
         if not is_id(request_id):
             raise HTTPException(404, "there is no such request")
         with self._folder.ledger() as ledger:
-            reply = None if ledger is None else reply_to(ledger.store, request_id)
+            reply = None if ledger is None else reply_with(ledger.store, request_id)
         answer = (
             {"done": None} if reply is None else reply.model_dump(mode="json", include={"done", "window", "refused"})
         )

@@ -162,7 +162,7 @@ def requests(data: bytes, folder: Path) -> None:
     RequestInbox(store, lambda: NOW).read_requests(1)
     store.create(f"{ANSWERED}/{REQUEST.id}.json", data)
     with suppress(AnswerUnreadable):  # or the request would be the only value
-        reply_to(store, REQUEST.id)
+        reply_to(store, REQUEST)
 
 
 def warm_message(data: bytes) -> None:

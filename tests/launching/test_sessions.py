@@ -175,7 +175,7 @@ def test_a_request_ends_the_waiting():
 
     with pytest.raises(Lost):
         launched(Ending([2]), stopped_from_outside)
-    reply = reply_to(Ledger.open(place()).store, asked[0].id)
+    reply = reply_to(Ledger.open(place()).store, asked[0])
     assert (reply.done, reply.window) == (True, 1)
     assert resumed() == LAST
 

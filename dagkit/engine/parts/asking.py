@@ -24,14 +24,14 @@ def answered(place: str, asks: Asks, seconds: float) -> Reply:
     request = ask(store, asks, datetime.now(UTC))
     until = time.monotonic() + seconds
     try:
-        while (reply := reply_to(store, request.id)) is None and time.monotonic() < until:
+        while (reply := reply_to(store, request)) is None and time.monotonic() < until:
             time.sleep(_PAUSE_SECONDS)
     except KeyboardInterrupt:
         withdraw(store, request)
         raise
     if reply is None:
         withdraw(store, request)
-        reply = reply_to(store, request.id)  # the answer may have come in this moment
+        reply = reply_to(store, request)  # the answer may have come in this moment
     if reply is None:
         raise Unanswered(place, seconds)
     if not reply.done:

@@ -11,6 +11,7 @@ from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.outputs import Outputs
 from dagkit.engine.parts.run_part import Action, EndedWindow, Look, RunPart
 from dagkit.engine.parts.run_state import MOST_UNDERWAY, RunState
+from dagkit.engine.parts.searching import RecordSearch
 from dagkit.engine.parts.taps import rejected_in
 from dagkit.engine.program.operator_output import append
 from dagkit.engine.record.checkpoint import Checkpoint
@@ -23,12 +24,15 @@ from dagkit.engine.worker.protocol import Answer, Report
 class Publishing(RunPart):
     """Publishes committed windows and their measurements."""
 
-    def __init__(self, run: RunState, inputs: DriverInputs, queue: WorkQueue, outputs: Outputs) -> None:
+    def __init__(
+        self, run: RunState, inputs: DriverInputs, queue: WorkQueue, outputs: Outputs, search: RecordSearch
+    ) -> None:
         self._run = run
         self._publisher = run.publisher
         self._inputs = inputs
         self._queue = queue
         self._outputs = outputs
+        self._search = search
         self._metrics = AggregatedMetrics(aggregators_of(run.plan.graph))
 
     def perform(self, action: Action) -> None:
@@ -41,6 +45,7 @@ class Publishing(RunPart):
     def _report_waiting(self) -> None:
         """Report why input that is there is not read yet, if that has changed."""
         waiting = [
+            *self._search.waits_for,
             *self._inputs.waits_for,
             *((item.into.operator, reason) for item in self._queue.deferred if (reason := item.deferral.waits_for)),
         ]

@@ -212,8 +212,13 @@ def ask(store: Store, asks: Asks, now: datetime) -> Request:
     return request
 
 
-def reply_to(store: Store, request_id: str) -> Reply | None:
+def reply_to(store: Store, request: Request) -> Reply | None:
     """Return the reply to a request and delete it; None until the driver answers. Raise AnswerUnreadable."""
+    return reply_with(store, request.id)
+
+
+def reply_with(store: Store, request_id: str) -> Reply | None:
+    """Return the reply to the request with an ID, as `reply_to` does."""
     key = f"{ANSWERED}/{request_id}.json"
     try:
         reply = Reply.model_validate_json(store.get(key))

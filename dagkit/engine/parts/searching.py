@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 
+from dagkit.api.work import unit_of
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved, Want, Wants
@@ -27,6 +28,8 @@ from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.worker.protocol import Answer, Leaving, WindowTask
 from dagkit.engine.worker.tracing import TracedPlace, folder_for_traces, remove_traces, traced
 from dagkit.errors import DagkitError
+from dagkit.ground.amounts import in_units
+from dagkit.ranges import OFFSET_INFINITY
 from dagkit.scaling.policy import LONGEST_MILLIS
 
 MOST_SUSPECTS = 16
@@ -49,6 +52,16 @@ class RecordSearch(RunPart):
         """The search after the window that is committed now."""
         self._gives_way = False
         """Whether the last window was a step of the search: the next one is for other work."""
+
+    @property
+    def waits_for(self) -> Iterator[tuple[str, str]]:
+        """The work in which a record is searched for, by operator: figures of a run that searches look as if it hangs."""
+        summary = self._run.summary
+        for into, work in {} if self.search is None else self.search.suspects.items():
+            has_end = all(end < OFFSET_INFINITY for _, _, end in work)
+            amount = {unit_of(summary.elements[into].operator): sum(end - start for _, start, end in work)}
+            where = in_units(amount) if has_end else "work without an end"
+            yield into.operator, f"the record that fails is searched for, in {where}"
 
     def begin(self) -> None:
         settings = self._run.settings

@@ -49,9 +49,8 @@ class RunParts:
             Accounts(aside),
             Watermarks(run, self.inputs, self.queue, self.operators),
             self.changes,
-            Publishing(
-                run, self.inputs, self._work_queue, self.outputs
-            ),  # observers learn what the other parts have done
+            # Observers learn what the other parts have done.
+            Publishing(run, self.inputs, self._work_queue, self.outputs, self.search),
         )
         """The parts in the order in which a step calls them."""
 

@@ -95,4 +95,4 @@ def request(desk: Desk, asks: Any) -> Request:
 
 
 def answer(desk: Desk, request: Request) -> Reply | None:
-    return reply_to(desk.ledger().store, request.id)
+    return reply_to(desk.ledger().store, request)

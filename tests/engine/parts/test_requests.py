@@ -102,7 +102,7 @@ class Asking:
         return self.desk.ledger().store
 
     def replies(self) -> list[Reply | None]:
-        return [reply_to(self.store, request.id) for request in self.asked]
+        return [reply_to(self.store, request) for request in self.asked]
 
 
 def asked(desk: Desk, asks: Mapping[int, Any], **given: Any) -> tuple[Loop, list[Reply | None]]:
@@ -319,7 +319,7 @@ def test_a_request_that_was_withdrawn_is_not_done(desk):
     request = ask(store, times("10"), FakeClock().now())
     withdraw(store, request)
     assert arrived(desk.run()) == [1, 2, 3, 4]
-    assert reply_to(store, request.id) is None
+    assert reply_to(store, request) is None
 
 
 @pytest.mark.parametrize("content", [b"no JSON", b"{}", b'{"format": "dagkit.request/2"}'])
@@ -356,7 +356,7 @@ def test_the_store_of_the_ledger_carries_requests_and_answers(store, clock, inbo
     reply = Reply(id=request.id, done=True, window=1, before=1, after=2)
     inbox.reply(reply)
     assert store.names("requests") == []
-    assert [reply_to(store, request.id), reply_to(store, request.id)] == [reply, None]
+    assert [reply_to(store, request), reply_to(store, request)] == [reply, None]
 
 
 class Faltering(MemoryStore):
@@ -437,7 +437,7 @@ def test_what_cannot_be_answered_now_is_answered_later(store, clock, inbox, refu
     store.refuses = set()
     clock.advance(seconds=1)
     assert inbox.read_requests(1) == []
-    assert (store.names("requests"), reply_to(store, request.id)) == ([], reply)
+    assert (store.names("requests"), reply_to(store, request)) == ([], reply)
     clock.advance(seconds=1)
     assert inbox.read_requests(1) == []
     assert store.names("answers") == []
@@ -463,7 +463,7 @@ def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues(tmp_path,
     store.refuses = {("exists", "requests")}
     changes.perform(Change())
     assert loop.run_state.plan.altered == ()
-    assert "Slow Down" in reply_to(store, request.id).refused
+    assert "Slow Down" in reply_to(store, request).refused
 
 
 def test_a_request_on_work_that_cannot_be_read_now_is_refused_and_the_run_continues(tmp_path, store, clock, inbox):
@@ -475,4 +475,4 @@ def test_a_request_on_work_that_cannot_be_read_now_is_refused_and_the_run_contin
     changes.read_requests()
     store.refuses = {("exists", "requests")}
     changes.perform_on_work(lambda _: pytest.fail("it may have been withdrawn"))
-    assert "Slow Down" in reply_to(store, request.id).refused
+    assert "Slow Down" in reply_to(store, request).refused

@@ -11,6 +11,7 @@ from dagkit.api.running import Until
 from dagkit.engine.parts.requests import GiveUp, Retry, reply_to, withdraw
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.history import history
+from dagkit.engine.record.run_events import RunEvent, Waiting
 from dagkit.engine.record.work_history import listed_work
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
@@ -69,6 +70,16 @@ def test_a_record_is_set_aside_however_it_stops_its_process(way, exit_code, reas
     (proven,) = verify(desk.ledger()).proven
     assert ([str(span) for span in proven.aside], proven.positions) == (["numbers[7654, 7655)"], MANY - 1)
     assert reason in aside(desk)[0].reason
+
+
+@pytest.mark.slow
+def test_a_run_reports_in_how_much_work_it_searches(tmp_path):
+    events: list[RunEvent] = []
+    desk_with(tmp_path, 7_654, way="exception").run(observers=[events.append])
+    reasons = [reason for event in events if isinstance(event, Waiting) for reason in event.reasons]
+    (first, *_), last = reasons, [event for event in events if isinstance(event, Waiting)][-1]
+    assert first.endswith(": the record that fails is searched for, in 5.0 kB"), reasons
+    assert last.reasons == [], "it is found"
 
 
 @pytest.mark.trial
