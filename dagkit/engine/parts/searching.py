@@ -55,7 +55,7 @@ class RecordSearch(RunPart):
 
     @property
     def waits_for(self) -> Iterator[tuple[str, str]]:
-        """The work in which a record is searched for, by operator: figures of a run that searches look as if it hangs."""
+        """The work in which a record is searched for, by operator. The figures stand still meanwhile."""
         summary = self._run.summary
         for into, work in {} if self.search is None else self.search.suspects.items():
             has_end = all(end < OFFSET_INFINITY for _, _, end in work)
