@@ -62,8 +62,8 @@ class Machine:
         If the block ends before anything uses the session, it is stopped as soon as it exists.
         """
         needs_one = self.backend == "spark" and self.spark is None and self.starting is None
-        # A session that runs is not stopped at the end. To look for one imports PySpark, which takes longer than Java.
-        if not needs_one or ("pyspark" in sys.modules and self._there() is not None):
+        # To look for a session imports PySpark, which takes longer than the start of Java.
+        if not needs_one or ("pyspark" in sys.modules and self._is_there()):
             yield self
             return
         starting = _in_thread(self)
@@ -99,6 +99,17 @@ class Machine:
         from dagkit.backends.spark import running_session  # noqa: PLC0415 - the reference has no Spark
 
         return self.spark or running_session(self.master, self.settings)
+
+    def _is_there(self) -> bool:
+        """Whether a session runs in this process, which dagkit then leaves open. Raise if it is another one."""
+        from dagkit.backends.spark.session.master import Master, reach  # noqa: PLC0415 - as in `_there`
+        from dagkit.errors import RunFailure  # noqa: PLC0415 - Spark starts before this is imported
+
+        try:
+            return self._there() is not None
+        except RunFailure:
+            reach(Master.of(self.name))  # a master that is away is the first thing to know
+            raise
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Any]:

@@ -103,8 +103,7 @@ def commands() -> Iterator[str]:
     """Every command with its options."""
     yield "# Commands and options"
     for known in COMMANDS:
-        if known.exists:
-            yield from _command(known.load(), f"dagkit {known.name}", 2)
+        yield from _command(known.load(), f"dagkit {known.name}", 2)
 
 
 def _command(command: click.Command, path: str, level: int) -> Iterator[str]:

@@ -434,10 +434,14 @@ class FilesInput(Input):
         self._changed(file, present)
 
     def _changed(self, file: File, present: Present) -> None:
-        """Note what a file contains, and give it another time."""
-        self.seconds, present.is_new = self.seconds + 100, True
-        os.utime(present.path, (self.seconds, self.seconds))
+        """Note what a file contains, and give it another time, but not while a tail may look at it.
+
+        A file whose time changes and whose length does not counts as overwritten, and is read again as a whole.
+        """
+        present.is_new = True
         if self.case.way != "tail":
+            self.seconds += 100
+            os.utime(present.path, (self.seconds, self.seconds))
             self.book.put(id(present), self._fates(file, present))
 
     def _fates(self, file: File, present: Present) -> Iterator[Fate]:
