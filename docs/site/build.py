@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_origin
 
 import click
 from sphinx.cmd.build import main as sphinx_build
@@ -94,9 +94,16 @@ def api() -> Iterator[str]:
 
 def _signature(name: str, value: Any) -> str:
     try:
-        return f"{'class ' if inspect.isclass(value) else ''}{name}{inspect.signature(value)}"
+        signature = inspect.signature(value)
     except (TypeError, ValueError):  # some classes of C have none
         return name
+    plain = [each.replace(annotation=_without_checks(each.annotation)) for each in signature.parameters.values()]
+    return f"{'class ' if inspect.isclass(value) else ''}{name}{signature.replace(parameters=plain)}"
+
+
+def _without_checks(annotation: Any) -> Any:
+    """A type without the functions that check its values, whose representation is no Python."""
+    return annotation.__origin__ if get_origin(annotation) is Annotated else annotation
 
 
 def commands() -> Iterator[str]:

@@ -70,7 +70,7 @@ def main(images: Path) -> None:
     (images / "launch.svg").write_text(film(timed(screens(output))), encoding="utf-8")
 
 
-def recorded(command: Sequence[str]) -> Iterator[tuple[float, str]]:
+def recorded(command: list[str]) -> Iterator[tuple[float, str]]:
     """Run a command in a terminal; yield what it prints, each time with the seconds since its start."""
     child, terminal = pty.fork()
     if child == 0:
