@@ -114,7 +114,8 @@ def _fields(event: RunEvent) -> dict[str, Any]:
     fields = {name: _shown(held) for name, held in asdict(event).items()}
     if isinstance(event, Committed):  # a line has the sums, so it does not grow with the graph
         del fields["queues"]
-        fields |= {"waiting": event.waiting, "waiting_positions": event.waiting_positions, "pending": event.pending}
+        sums = ("positions", "waiting", "waiting_positions", "pending")
+        fields |= {name: getattr(event, name) for name in sums}
     fields.pop("application", None)
     return {"window": fields.pop("window_id"), **fields} if "window_id" in fields else fields
 

@@ -66,7 +66,7 @@ def test_no_line_is_wanted():
 
 
 def _committed(positions: int) -> Committed:
-    return Committed(1, 1.0, positions, 0, 0)
+    return Committed(1, 1.0, {"byte": positions}, 0, 0)
 
 
 def _scaled(before: int, after: int) -> Reshaped:

@@ -42,7 +42,7 @@ HAPPENINGS = {
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        events.Committed(3, 1.5, 10, 1, 8, [], {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, 2),
+        events.Committed(3, 1.5, {"byte": 10}, 1, 8, [], {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, 2),
         {
             "window": 3,
             "millis": 1.5,

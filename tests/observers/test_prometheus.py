@@ -99,7 +99,7 @@ def test_what_was_decided_is_counted(metrics):
 
 def test_what_happens_beside_windows_is_counted(metrics):
     metrics(Found("splitter", blocks=3, positions=9, items=2))
-    metrics(Committed(1, 10.0, positions=9, files=2, written=512))
+    metrics(Committed(1, 10.0, read={"byte": 9}, files=2, written=512))
     committed = {"windows_committed_total": 1, "files_written_total": 2, "written_bytes_total": 512}
     assert values(metrics).items() >= {"recoveries_total": 1, **committed}.items()
     found = {"blocks_found_total": 3, "items_found_total": 2}

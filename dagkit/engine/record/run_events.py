@@ -90,8 +90,8 @@ class Committed:
     window_id: int
     millis: float
     """From its start to the commit."""
-    positions: int
-    """How many positions were read."""
+    read: Mapping[str, int]
+    """The positions that were read, by their unit."""
     files: int
     """How many files were completed."""
     written: int
@@ -104,14 +104,17 @@ class Committed:
     """When the next incomplete file will be completed and become visible, if a limit of time applies to any."""
     block: int | None = None
     """The number of the window's block in the application's chain of the ledger."""
-    read: Mapping[str, int] = field(default_factory=dict)
-    """The positions that were read, by their unit."""
     received: int | None = None
     """The items that operators received, together; None if it is unknown."""
     completed: int = 0
     """How many bytes the completed files hold, which earlier windows may have written."""
     set_aside: int = 0
     """How many records, and elements that could not be read, are set aside now."""
+
+    @property
+    def positions(self) -> int:
+        """How many positions were read."""
+        return sum(self.read.values())
 
     @property
     def waiting(self) -> int:

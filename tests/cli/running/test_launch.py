@@ -123,7 +123,7 @@ def test_a_file_that_only_the_receiver_counted_was_found():
 )
 def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(read, written, files, summary):
     progress = Progress(Output(verbosity=-1), {}, {})
-    progress(Committed(1, 0.0, sum(read.values()), files, written, read=read))
+    progress(Committed(1, 0.0, read, files, written))
     summary = f"app: 1 window, {summary} in 0.0 s"
     assert progress.summary(Launched("app", "place", 1)).splitlines()[0] == summary
 
@@ -154,7 +154,7 @@ def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys, unit, r
     queues = [Queue("Read", "blocks", 4, 40000, unit)]
     progress, lasts = Progress(Output(verbosity=1), {}, {}), {"eta_seconds": 60, "eta_least_seconds": 40}
     with progress.watch(lambda: first_snapshot().model_copy(update={**lasts, "eta_most_seconds": 80})):
-        progress(Committed(3, 1500.0, 1000, 1, 80, queues, read={unit: 1000}))
+        progress(Committed(3, 1500.0, {unit: 1000}, 1, 80, queues))
     pending = f"4 elements pending, {left}, about 1 min 0 s left (40 s to 1 min 20 s)"
     assert capsys.readouterr().err == f"window 3: {read} read, 80 B written in 1.5 s; {pending}\n"
 
@@ -163,7 +163,7 @@ def test_a_line_of_progress_names_the_busiest_operator(capsys):
     progress, busy = Progress(Output(verbosity=1), {}, {}), {"stage": "s", "partitions": 1, "wanted": 1}
     operators = [OperatorFigures(name=name, busy=share, **busy) for name, share in (("Read", 0.2), ("Parse", 0.41))]
     with progress.watch(lambda: first_snapshot().model_copy(update={"operators": tuple(operators)})):
-        progress(Committed(3, 1500.0, 1000, 1, 80, read={"byte": 1000}))
+        progress(Committed(3, 1500.0, {"byte": 1000}, 1, 80))
     line = "window 3: 1.0 kB read, 80 B written in 1.5 s; busiest: Parse 41%"
     assert capsys.readouterr().err == f"{line}\n"
 
@@ -178,10 +178,10 @@ def at_work():
     ("verbosity", "event", "line"),
     [
         (0, Draining(3), "stopping: the windows in flight end first; a second interrupt stops at once"),
-        (1, Committed(3, 5000.0, 0, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
-        (1, Committed(3, 5000.0, 0, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
-        (1, Committed(3, 5000.0, 0, 0, 0, received=3), "window 3: 0 B read, 0 B written in 5.0 s"),
-        (1, Committed(3, 5000.0, 0, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
+        (1, Committed(3, 5000.0, {}, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
+        (1, Committed(3, 5000.0, {}, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
+        (1, Committed(3, 5000.0, {}, 0, 0, received=3), "window 3: 0 B read, 0 B written in 5.0 s"),
+        (1, Committed(3, 5000.0, {}, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
         (1, at_work, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s"),
         (0, at_work, ""),
     ],

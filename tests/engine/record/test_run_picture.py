@@ -52,7 +52,7 @@ WINDOW: tuple[RunEvent, ...] = (
     Resumed("App", 2, 5, promised=False),
     Found("files", 4, 4000, 0),
     Started(3, 4, 5.0),
-    Committed(3, 1000.0, 800, 1, 80, QUEUES, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7),
+    Committed(3, 1000.0, {"byte": 800}, 1, 80, QUEUES, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7),
     MEASURED,
 )
 AT_WORK = SlotAtWork(4, "digits", 1, "b", NOON, 0.25)
@@ -208,7 +208,7 @@ def test_the_last_failure_is_kept(picture):
 def test_what_slots_process_is_known_while_its_window_runs(picture):
     assert [each.window_id for each in seen(picture, *WINDOW, *RUNNING).working] == [4, 5]
     assert [each.window_id for each in seen(picture, Failed(5, "digits", "no", again=True)).working] == [4]
-    assert seen(picture, Committed(4, 1.0, 1, 0, 0)).working == ()
+    assert seen(picture, Committed(4, 1.0, {"byte": 1}, 0, 0)).working == ()
 
 
 def test_no_slot_is_at_work_after_a_run_has_ended(picture):

@@ -254,7 +254,7 @@ def test_the_command_prints_when_the_next_file_becomes_visible(capsys):
     progress, soon = Progress(Output(), {}, {}), datetime.now(UTC) + timedelta(hours=1)
 
     def committed(visible: datetime | None) -> str:
-        progress(Committed(1, 1.0, 1, 0, 1, visible=visible))
+        progress(Committed(1, 1.0, {"byte": 1}, 0, 1, visible=visible))
         return capsys.readouterr().err
 
     assert committed(soon) == f"the next file becomes visible at {soon.astimezone():%H:%M:%S}\n"
