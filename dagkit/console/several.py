@@ -65,6 +65,6 @@ def _row(place: str) -> Row:
     name, seen = name_of(place), last_launch_in(place)
     return {
         "name": name,
-        "application": name if seen is None else seen.snapshot.launch.application,
+        "application": name if seen is None else seen.launch.application,
         "status": status_of(seen),
     }

@@ -56,8 +56,8 @@ class RecordSearch(RunPart):
     @property
     def waits_for(self) -> Iterator[tuple[str, str]]:
         """The work in which a record is searched for, by operator. The figures stand still meanwhile."""
-        summary = self._run.summary
-        for into, work in {} if self.search is None else self.search.suspects.items():
+        search, summary = self.search, self._run.summary
+        for into, work in () if search is None else search.suspects.items():
             has_end = all(end < OFFSET_INFINITY for _, _, end in work)
             amount = {unit_of(summary.elements[into].operator): sum(end - start for _, start, end in work)}
             where = in_units(amount) if has_end else "work without an end"
@@ -254,7 +254,8 @@ class RecordSearch(RunPart):
 
     def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
         """Raise `record-fatal` unless the record that ends its worker can be set aside."""
-        if not self._run.summary.sets_aside or not item.has_end or self._aside.is_full:
+        summary = self._run.summary
+        if not summary.sets_aside or not item.has_end or self._aside.is_full:
             place, reader, program = self._aside.spot(item), item.into.operator, self._run.program
             chain = [reader, *(name for name in program.operators if name in program.after(reader))]
             raise record_fatal(chain, place, item.name, window.window_id, _reason(error)) from error
