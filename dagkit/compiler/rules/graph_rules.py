@@ -1,7 +1,7 @@
 """Laws of the graph's shape: streams have two ends, items can be read, roots make items, loops are delayed."""
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import get_args, get_origin
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.operators import Operator
@@ -78,7 +78,7 @@ def sent_items_suit_the_properties(graph: Graph) -> Iterator[Diagnostic]:
 
 def _how_to_join(graph: Graph, source: str, sent: object, sink: str, read: object) -> str:
     """Suggest an operator between the two, and other ports of either that would fit."""
-    hints = [f"put an operator that turns {spelled(sent)} into {spelled(read)} between them"]
+    hints = [f"put an operator that turns {spelled(sent)} into {spelled(read)} between them{_such_as(sent, read)}"]
     node = graph.by_name[source]
     fitting = [p.name for p in node.output_ports.values() if assignable(node.payload(p), read)]
     if fitting:
@@ -91,6 +91,14 @@ def _how_to_join(graph: Graph, source: str, sent: object, sink: str, read: objec
     if read in get_args(sent) and spelled(read) in written.partition("[")[2]:
         hints.append(f"write {spelled(sent)} for {spelled(read)} in {written}, if {sink} works on the value inside")
     return ", or ".join(hints)
+
+
+def _such_as(sent: object, read: object) -> str:
+    """The operator that takes the value out of a record, as readers send it."""
+    has_value = "value" in getattr(get_origin(sent), "__dataclass_fields__", ())
+    if not has_value or not any(assignable(argument, read) for argument in get_args(sent)):
+        return ""
+    return f", such as Map[{spelled(sent)}, {spelled(read)}](lambda record: record.value)"
 
 
 def every_root_is_an_input_operator(graph: Graph) -> Iterator[Diagnostic]:

@@ -122,7 +122,9 @@ def test_types_without_the_record_around_them_are_answered_with_the_record():
         compile_application(chain(Lines=Items[Record[str]](items=()), Upper=Map[str, str](str.upper)))
     (fault,) = raised.value.diagnostics
     assert fault.code == "port-type-mismatch"
-    assert fault.help.endswith("or write Record[str] for str in Map[str, str], if Upper works on the value inside")
+    first, last = fault.help.split(", or ")
+    assert first.endswith("between them, such as Map[Record[str], str](lambda record: record.value)")
+    assert last == "write Record[str] for str in Map[str, str], if Upper works on the value inside"
 
 
 MISSING = "it is called with one value, but takes (one, other): missing a required argument: 'other'"
