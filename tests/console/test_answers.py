@@ -12,6 +12,7 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
+from tests.old_files import old_file
 from tests.patience import within
 
 
@@ -76,7 +77,7 @@ def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
     with serve(place) as url:
         console = Served(url)
         before = {chain["chain"]: chain["blocks"] for chain in console.answer("chains")["rows"]}
-        (tmp_path / "in" / "more.txt").write_text("one more\n")
+        old_file(tmp_path / "in" / "more.txt", "one more\n")
         again(tmp_path)
         after = {chain["chain"]: chain["blocks"] for chain in console.answer("chains")["rows"]}
         assert {name: after[name] > before[name] for name in after} == {"Copying": True, "Splitter": True}
@@ -172,7 +173,7 @@ def test_bytes_that_are_divided_and_then_read_count_once(tmp_path, serve):
 
 def test_each_window_has_its_duration_and_each_launch_its_moment(tmp_path, serve):
     place = run_copying(tmp_path)
-    (tmp_path / "in" / "more.txt").write_text("one more\n")
+    old_file(tmp_path / "in" / "more.txt", "one more\n")
     again(tmp_path)
     with serve(place) as url:
         console = Served(url)

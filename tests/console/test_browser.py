@@ -17,7 +17,7 @@ from dagkit.ledger import Ledger
 from dagkit.render.folding import PARTS, READABLE
 from dagkit_operators import FileSplitterInput, LineReader, Record
 from tests.console.conftest import FILES, LINES, Served, again, run_copying, serious_faults
-from tests.old_files import aged
+from tests.old_files import aged, old_file
 from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
@@ -135,7 +135,7 @@ def test_a_view_that_was_left_while_the_server_answered_does_not_get_the_news_of
             held[0].continue_()
         newest = page.locator(".view.log tbody tr").first
         before = newest.inner_text()
-        (tmp_path / "in" / "more.txt").write_text("one more\n")
+        old_file(tmp_path / "in" / "more.txt", "one more\n")
         again(tmp_path)
         playwright.expect(newest).not_to_have_text(before)
 
@@ -257,7 +257,7 @@ def test_the_outcome_of_a_retry_is_shown(serve, open_page, tmp_path):
 
 def test_two_windows_and_two_launches_are_compared(serve, open_page, tmp_path):
     place = run_copying(tmp_path)
-    (tmp_path / "in" / "more.txt").write_text("one more\n")
+    old_file(tmp_path / "in" / "more.txt", "one more\n")
     again(tmp_path)
     with serve(place) as url:
         page = open_page(url)

@@ -15,7 +15,7 @@ from tests.engine.record.test_row_account import Doubling, draw
 from tests.engine.recording import MIB, Recording, burst
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
 from tests.engine.work_cast import numbers_of_names
-from tests.old_files import aged
+from tests.old_files import aged, old_file
 from tests.scaling.steady import install
 
 
@@ -62,8 +62,7 @@ def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, place, name)
 
 
 def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    old_file(tmp_path / "in" / "one.txt", some_lines(300))
     Desk(tmp_path, lines(tmp_path), backend=lambda backend: Hurried(Roomy(backend))).run()
     path = str(tmp_path / "app")
     told = dagkit("scale", "explain", path, "--json").document["decisions"]

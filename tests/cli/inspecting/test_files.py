@@ -9,6 +9,8 @@ from urllib.parse import quote
 import fsspec
 import pytest
 
+from tests.old_files import old_file
+
 pytestmark = pytest.mark.slow
 
 HEAD = """
@@ -434,9 +436,8 @@ def test_a_pattern_that_each_launch_scans_does_not_wait_between_two_launches(dag
 @pytest.mark.parametrize(("source", "finder"), [(APP, "Splitter"), (CONTINUOUSLY, "Match")], ids=["splitter", "match"])
 def test_a_file_whose_name_is_not_utf_8_is_explained_and_forgotten(source, finder, launch, files):
     of = files(source)
-    Path("in").mkdir(exist_ok=True)
     path = os.fsdecode(os.fsencode(f"{Path('in').absolute()}/") + b"a\xff.txt")
-    Path(path).write_text("one\n")
+    old_file(Path(path), "one\n")
     launch()
     for name in (path, f"file://{quote(os.fsencode(path))}"):
         explained = of("explain", name, "--json").document

@@ -17,6 +17,7 @@ from dagkit.cli import main
 from dagkit.cli.making.examples import SAMPLES, examples
 from dagkit.cli.running import new
 from tests.cli.conftest import ROOT
+from tests.old_files import aged, old_file
 from tests.patience import LONG_WINDOWS
 from tests.services.postgres import PASSWORD
 
@@ -173,17 +174,17 @@ def test_quotes_and_backslashes_in_names_are_no_code(name, dagkit, write):
     ]
 
 
-def test_files_without_a_header_in_another_encoding_are_read(dagkit, write):
-    write("in/a.csv", "").write_bytes("1\tZürich\n2\tBâle\n".encode("latin-1"))
+def test_files_without_a_header_in_another_encoding_are_read(dagkit, folder):
+    old_file(folder / "in/a.csv", "1\tZürich\n2\tBâle\n".encode("latin-1"))
     code, _ = made(dagkit, "--from", "in")
     assert 'separator="\\t", header=False, encoding="latin-1"' in code
     assert [row["column_2"] for row in rows_written()] == ["Zürich", "Bâle"]
 
 
-def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, write):
-    write("in/a.csv", "").write_bytes("n,city\n1,Zürich\n".encode("latin-1"))
-    write("in/b.csv", "").write_bytes("\ufeffn,city\n2,Bâle\n".encode())
-    write("in/c.csv", "n,city\n3,Bern\n")
+def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, folder):
+    old_file(folder / "in/a.csv", "n,city\n1,Zürich\n".encode("latin-1"))
+    old_file(folder / "in/b.csv", "\ufeffn,city\n2,Bâle\n")
+    old_file(folder / "in/c.csv", "n,city\n3,Bern\n")
     code, answer = made(dagkit, "--from", "in")
     assert "encoding" not in code
     assert "1 of 3 files are in latin-1, and are read as utf-8: read them by an application of their own" in answer.err
@@ -209,9 +210,9 @@ def test_values_of_json_that_do_not_fit_are_named_by_the_path_of_their_field(dag
     assert len(rows_written()) == 19
 
 
-def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit, write):
+def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit, folder):
     lines = "".join(json.dumps(person) + "\n" for person in PEOPLE)
-    write("in/a.jsonl.gz", "").write_bytes(gzip.compress(lines.encode()))
+    old_file(folder / "in/a.jsonl.gz", gzip.compress(lines.encode()))
     code, _ = made(dagkit, "--from", "in")
     assert "class RowHome:" in code
     assert "    home: RowHome\n    tags: list[str]\n    size: float\n    seen: list[RowSeen] | None\n" in code
@@ -223,6 +224,7 @@ def test_records_within_records_of_json_lines_become_classes_and_columns(dagkit,
 def test_parquet_is_copied_with_its_columns_and_text_line_by_line(dagkit, folder, write):
     (folder / "tables").mkdir()
     pa_parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), folder / "tables/a.parquet")
+    aged(folder / "tables/a.parquet")
     made(dagkit, "--from", "tables")
     assert rows_written() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
     write("logs/a.log", "one\ntwo\n")
