@@ -24,7 +24,7 @@ from dagkit.plan.model import (
     Routing,
 )
 from dagkit.plan.portable import portable_attributes, portable_properties
-from dagkit.schema import class_of, spelled
+from dagkit.schema import class_of, fields_of_authors, spelled
 
 
 def running_order(graph: Graph) -> list[str]:
@@ -126,6 +126,7 @@ def _ports(graph: Graph, node: Node) -> Sequence[PlannedPort]:
 
 def _stream(fused: Fused, stream: Stream, routings: Mapping[tuple[str, str], Routing]) -> PlannedStream:
     assert stream.source is not None, "a checked graph has no stream without a source"
+    payload = fused.graph.by_name[stream.source.node].payload(stream.source.declared)
     return PlannedStream(
         name=stream.name,
         source=PlannedEnd(operator=stream.source.node, port=stream.source.port),
@@ -139,6 +140,7 @@ def _stream(fused: Fused, stream: Stream, routings: Mapping[tuple[str, str], Rou
             for sink in sorted(stream.sinks, key=str)
         ),
         locality=stream.locality.value if stream.locality else None,
-        payload=spelled(fused.graph.by_name[stream.source.node].payload(stream.source.declared)),
+        payload=spelled(payload),
+        fields=fields_of_authors(payload),
         unifiers=unifiers(fused.graph, stream, fused.partitioned),
     )

@@ -196,8 +196,16 @@ def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
         )
     if old.payload != new.payload:
         yield changed(f"carries {new.payload} instead of {old.payload}")
+    elif old.fields and old.fields != new.fields:  # plans of an earlier dagkit have none
+        yield changed(f"carries {new.payload} {_fields_changed(old.fields, new.fields)}")
     if old.unifiers != new.unifiers:
         yield from (changed(text, is_routing=True) for text in _unifiers_changed(old.unifiers, new.unifiers))
+
+
+def _fields_changed(old: Sequence[str], new: Sequence[str]) -> str:
+    gone, come = (_gone(dict.fromkeys(one), dict.fromkeys(other)) for one, other in ((old, new), (new, old)))
+    texts = [f"without {', '.join(gone)}"] * bool(gone) + [f"with {', '.join(come)}"] * bool(come)
+    return " and ".join(texts) or "with its fields in another order"
 
 
 def _unifiers_changed(old: Sequence[PlannedUnifier], new: Sequence[PlannedUnifier]) -> Iterator[str]:

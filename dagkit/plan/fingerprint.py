@@ -19,6 +19,8 @@ def fingerprint(plan: Plan) -> str:
         del cut["reason"]
     for stage in data["stages"]:
         del stage["batches"]
+    for stream in data["streams"]:
+        stream.pop("fields", None)  # ledgers hold fingerprints of plans without them
     for sink in (sink for stream in data["streams"] for sink in stream["sinks"]):
         if sink["routing"] == Routing.DISTRIBUTED:
             sink["routing"] = FORMERLY_DISTRIBUTED  # ledgers hold fingerprints of older plans

@@ -164,6 +164,8 @@ class PlannedStream(_Value):
     sinks: tuple[PlannedSink, ...]
     locality: str | None = None
     payload: str
+    fields: tuple[str, ...] = Field(default=(), exclude_if=lambda fields: not fields)
+    """The fields of its records, each with its type, if an author wrote their class."""
     unifiers: tuple[PlannedUnifier, ...] = ()
 
 

@@ -5,6 +5,8 @@ is read.
 """
 
 import enum
+import inspect
+import itertools
 import types
 import typing
 from collections import ChainMap, Counter, OrderedDict, abc, defaultdict, deque
@@ -113,6 +115,33 @@ def identity(payload: Any) -> str:
     if get_origin(payload) is not None or isinstance(payload, TypeVar) or module in ("builtins", "typing", ""):
         return spelled(payload)
     return f"{module}.{spelled(payload)}"
+
+
+def fields_of_authors(payload: Any) -> tuple[str, ...]:
+    """The fields of the record classes in a type that an author wrote, each with its type: `price: float`.
+
+    Without those of classes whose module is dagkit's own: they change with dagkit, and not with the application.
+    """
+    payload = _plain(payload)
+    inner = itertools.chain.from_iterable(map(fields_of_authors, _arguments(payload)))
+    cls = class_of(payload)
+    is_record = isinstance(cls, type) and any(
+        hasattr(cls, mark) for mark in ("__dataclass_fields__", "__pydantic_fields__", "_fields", "__total__")
+    )
+    if not is_record or cls.__module__.partition(".")[0] in _OWN_PACKAGES:
+        return tuple(inner)
+    types_by_name = {name: each for kind in cls.__mro__[::-1] for name, each in inspect.get_annotations(kind).items()}
+    return (*(f"{name}: {_written(each)}" for name, each in types_by_name.items()), *inner)
+
+
+def _written(annotation: Any) -> str:
+    """An annotation, which may be text."""
+    if isinstance(annotation, typing.ForwardRef):
+        return annotation.__forward_arg__
+    return annotation if isinstance(annotation, str) else spelled(annotation)
+
+
+_OWN_PACKAGES = ("dagkit", "dagkit_operators", "pydantic")
 
 
 def _spelled_argument(argument: Any) -> str:

@@ -146,6 +146,21 @@ CHANGES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (("id: int", "amount: float"), "stream read carries Line without price: float and with amount: float"),
+        (("id: int",), "stream read carries Line without price: float"),
+        (("price: float", "id: int"), "stream read carries Line with its fields in another order"),
+    ],
+)
+def test_other_fields_of_records_are_reported_and_leave_the_fingerprint_as_it_is(fields, text):
+    before, after = (_stream(fields=given) for given in (("id: int", "price: float"), fields))
+    assert [str(change) for change in diff(before, after)] == [text]
+    assert diff(_stream(), after) == [], "an earlier dagkit wrote none"
+    assert fingerprint(before) == fingerprint(after) == fingerprint(_stream())
+
+
 @pytest.mark.parametrize("change", CHANGES, ids=[words for _, words, *_ in CHANGES])
 def test_every_change_is_reported_both_ways_and_changes_the_fingerprint(change):
     new, *words = change

@@ -36,7 +36,8 @@ from typing import (
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from dagkit.schema import assignable, bind, identity, is_known, spelled, substitute
+from dagkit import Batch, Block
+from dagkit.schema import assignable, bind, fields_of_authors, identity, is_known, spelled, substitute
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -421,3 +422,29 @@ def test_a_type_is_spelled_as_its_author_writes_it(payload, text):
 
 def test_two_classes_of_one_name_are_distinguished_by_their_modules_which_builtins_do_not_need():
     assert [identity(payload) for payload in (int, Dog, Any, None)] == ["int", f"{__name__}.Dog", "Any", "None"]
+
+
+@dataclass
+class Price:
+    amount: float
+
+
+class Row(NamedTuple):
+    id: int
+    price: "Price | None"
+
+
+@pytest.mark.parametrize(
+    ("payload", "fields"),
+    [
+        (Price, ("amount: float",)),
+        (Row, ("id: int", "price: Price | None")),
+        (tuple[Price, str], ("amount: float",)),
+        (Batch[Price], ("amount: float",)),
+        (int, ()),
+        (Block, ()),
+    ],
+    ids=str,
+)
+def test_the_fields_of_an_authors_records_are_spelled(payload, fields):
+    assert fields_of_authors(payload) == fields

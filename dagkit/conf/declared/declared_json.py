@@ -29,7 +29,7 @@ _OF_PLANS = {
     _APPLICATION: ("stages", "cuts"),
     _OPERATOR: ("kind", "role", "partitions", "why", "parallel_with", "stage"),
     _PORT: ("payload", "connected"),
-    _STREAM: ("payload", "unifiers"),
+    _STREAM: ("payload", "fields", "unifiers"),
     _END: ("routing", "parallel"),
 }
 """Fields that only plans have: how the application will run. The compiler computes them again."""
