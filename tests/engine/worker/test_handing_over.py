@@ -190,7 +190,7 @@ def test_a_slot_that_hands_no_work_over_reports_what_it_has_done(monkeypatch):
         assert board.running() == [SlotStanding(1, into, 0, replace(busy, shares=shares))]
         assert link.more(lambda: False) is None
         assert not link.is_up
-        busy = Standing(done=4)
+        busy, shares = Standing(done=4), {}
         link.close()
         assert board.taken["last"].wait(within(10))
         assert board.running() == [SlotStanding(1, into, 0, busy)]
