@@ -169,12 +169,13 @@ def test_a_window_is_a_query_of_spark_sql_only_if_spark_encrypts_what_levels_exc
 def test_no_files_of_rows_are_left_after_a_window_and_after_one_that_fails(spark):
     with folder_in(spark.sparkContext) as folder:
         place = Path(folder).parent
+    before = set(place.glob("window-*"))  # a task of an abandoned window may still write into one
     with closing(SparkBackend(counting(2), spark)) as backend:
         backend.run(WindowTask(1, sent(counting(2), ["a", "b"])))
-        assert not list(place.glob("window-*"))
+        assert set(place.glob("window-*")) <= before
         with pytest.raises(OperatorFailed):
             backend.run(WindowTask(2, sent(counting(2), ["a", "fail"])))
-    assert not list(place.glob("window-*"))
+    assert set(place.glob("window-*")) <= before
 
 
 class Exit(Operator):
