@@ -4,6 +4,7 @@ Payloads are immutable once emitted, so every generic is covariant here: a `list
 is read.
 """
 
+import dataclasses
 import enum
 import inspect
 import itertools
@@ -125,13 +126,18 @@ def fields_of_authors(payload: Any) -> tuple[str, ...]:
     payload = _plain(payload)
     inner = itertools.chain.from_iterable(map(fields_of_authors, _arguments(payload)))
     cls = class_of(payload)
-    is_record = isinstance(cls, type) and any(
-        hasattr(cls, mark) for mark in ("__dataclass_fields__", "__pydantic_fields__", "_fields", "__total__")
-    )
-    if not is_record or cls.__module__.partition(".")[0] in _OWN_PACKAGES:
+    if not isinstance(cls, type) or cls.__module__.partition(".")[0] in _OWN_PACKAGES:
         return tuple(inner)
-    types_by_name = {name: each for kind in cls.__mro__[::-1] for name, each in inspect.get_annotations(kind).items()}
-    return (*(f"{name}: {_written(each)}" for name, each in types_by_name.items()), *inner)
+    return (*(f"{name}: {_written(each)}" for name, each in _fields_of_record(cls).items()), *inner)
+
+
+def _fields_of_record(cls: type) -> Mapping[str, Any]:
+    """The fields of a class of records with their annotations; empty for any other class."""
+    if dataclasses.is_dataclass(cls):
+        return {field.name: field.type for field in dataclasses.fields(cls)}
+    if fields := getattr(cls, "__pydantic_fields__", None):  # annotations have constants of the class, too
+        return {name: field.annotation for name, field in fields.items()}
+    return inspect.get_annotations(cls) if typing.is_typeddict(cls) or hasattr(cls, "_fields") else {}
 
 
 def _written(annotation: Any) -> str:
@@ -141,7 +147,7 @@ def _written(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else spelled(annotation)
 
 
-_OWN_PACKAGES = ("dagkit", "dagkit_operators", "pydantic")
+_OWN_PACKAGES = ("dagkit", "dagkit_operators")
 
 
 def _spelled_argument(argument: Any) -> str:

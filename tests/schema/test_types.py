@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Generic,
     Literal,
     NamedTuple,
@@ -434,11 +435,22 @@ class Row(NamedTuple):
     price: "Price | None"
 
 
+class Model(BaseModel):
+    constant: ClassVar[int] = 1
+    id: int
+
+
+class Typed(TypedDict):
+    id: int
+
+
 @pytest.mark.parametrize(
     ("payload", "fields"),
     [
         (Price, ("amount: float",)),
         (Row, ("id: int", "price: Price | None")),
+        (Model, ("id: int",)),
+        (Typed, ("id: int",)),
         (tuple[Price, str], ("amount: float",)),
         (Batch[Price], ("amount: float",)),
         (int, ()),
