@@ -1,6 +1,6 @@
 """The differences between two plans, as sentences."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -203,8 +203,8 @@ def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
 
 
 def _fields_changed(old: Sequence[str], new: Sequence[str]) -> str:
-    gone, come = (_gone(dict.fromkeys(one), dict.fromkeys(other)) for one, other in ((old, new), (new, old)))
-    texts = [f"without {', '.join(gone)}"] * bool(gone) + [f"with {', '.join(come)}"] * bool(come)
+    differing = {"without": _gone(old, new), "with": _come(old, new)}
+    texts = [f"{how} {', '.join(fields)}" for how, fields in differing.items() if fields]
     return " and ".join(texts) or "with its fields in another order"
 
 
@@ -266,7 +266,7 @@ def _stages_changed(old: Plan, new: Plan) -> Iterator[Change]:
             yield Change("stage", before[operators].name, f"{before[operators].name} no longer run as one stage")
     for operators in _both(before, after):
         yield from _stage_changed(before[operators], after[operators])
-    if not list(_come(before, after)) and _cut_where(old) != _cut_where(new):
+    if not _come(before, after) and _cut_where(old) != _cut_where(new):
         yield Change("stage", new.application, "the same stages are cut from each other for other reasons")
 
 
@@ -313,11 +313,11 @@ def _dotted(name: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return {f"{name}.{field}": value for field, value in fields.items()}
 
 
-def _gone(old: Mapping[T, Any], new: Mapping[T, Any]) -> Iterable[T]:
+def _gone(old: Collection[T], new: Collection[T]) -> Sequence[T]:
     return [key for key in old if key not in new]
 
 
-def _come(old: Mapping[T, Any], new: Mapping[T, Any]) -> Iterable[T]:
+def _come(old: Collection[T], new: Collection[T]) -> Sequence[T]:
     return [key for key in new if key not in old]
 
 

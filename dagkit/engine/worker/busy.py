@@ -56,11 +56,9 @@ class BusyTime:
 
     def shares(self) -> Mapping[str, float]:
         """The share of each operator in the samples so far, without small ones. Another thread may call it."""
-        sampled = dict(self._sampled)
-        whole = sum(sampled.values())
-        if not whole:
-            return dict.fromkeys(sampled, 1.0) if len(sampled) == 1 else {}
-        shares = {operator: round(millis / whole, 2) for operator, millis in sampled.items()}
+        if len(self._sampled) > 1 and not any(self._sampled.values()):
+            return {}
+        shares = {operator: round(share, 2) for operator, share in self.divided(1.0).items()}
         return {operator: share for operator, share in shares.items() if share >= LEAST_SHARE}
 
     @contextmanager

@@ -69,10 +69,9 @@ def ls(
     if why_not is not None:
         raise click.UsageError(f"--like is no regular expression: {why_not}")
     ledger = ledger_of(there)
-    known = recorded(ledger) if there.compilation is None else listed(there.compilation, ledger)
     chosen = (
         file
-        for file in known
+        for file in _files_of(there, ledger)
         if (not wanted or file.state in wanted)
         and operator in (None, file.finder)
         and (like is None or is_whole(like, file.path))
@@ -121,6 +120,11 @@ def explain(*, there: Located, output: Output, file: str) -> None:
     output.result("\n".join([_shown(path), *described, *_lines_of(read)]))
 
 
+def _files_of(there: Located, ledger: Ledger) -> Iterator[ListedFile]:
+    """All files with their present states, or those that the ledger names if the application is not given."""
+    return recorded(ledger) if there.compilation is None else listed(there.compilation, ledger)
+
+
 def _known_of(there: Located, ledger: Ledger, path: str) -> tuple[list[ListedFile], list[Reading]]:
     """The present states of a file, and all readings of it."""
     if there.compilation is None:
@@ -130,9 +134,8 @@ def _known_of(there: Located, ledger: Ledger, path: str) -> tuple[list[ListedFil
 
 def _only_path_ending_in(file: str, there: Located, ledger: Ledger) -> str | None:
     """The path of the only known file that ends so; None if there is none. Raise UsageError if there are several."""
-    known = recorded(ledger) if there.compilation is None else listed(there.compilation, ledger)
     ending = f"/{as_text(file).removeprefix('./')}"
-    paths = list(dict.fromkeys(each.path for each in known if each.path.endswith(ending)))
+    paths = list(dict.fromkeys(each.path for each in _files_of(there, ledger) if each.path.endswith(ending)))
     if len(paths) > 1:
         more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
         raise click.UsageError(
