@@ -44,8 +44,9 @@ def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
         yield from _speed(now)
         yield from (_silence(each, now) for each in now.expected.inputs if _silent_seconds(each, now) >= _LONG_SECONDS)
     if now.backlog.set_aside:
-        count = now.backlog.set_aside
-        yield Remark(f"{count:,} set aside, and not processed", details="`dagkit work` shows why", view="work")
+        count, last = now.backlog.set_aside, printable(now.backlog.last_aside)
+        which = f"last: {last}; `dagkit work` lists all" if last else "`dagkit work` shows why"
+        yield Remark(f"{count:,} set aside, and not processed", details=which, view="work")
     rejections, metrics = {each.name: each.rejections for each in now.operators}, now.metrics
     for name, counts in metrics.left_out.items():
         unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())

@@ -27,7 +27,7 @@ HAPPENINGS = {
     ),
     "resumed": (
         events.Resumed("App", 2, 5, promised=False, pending={"byte": 9}),
-        {"window": 2, "waiting": 5, "promised": False, "pending": {"byte": 9}, "set_aside": 0},
+        {"window": 2, "waiting": 5, "promised": False, "pending": {"byte": 9}, "set_aside": 0, "last_aside": ""},
     ),
     "found": (
         events.Found("in", 1, 10, 0, {"offset": 10}),
@@ -59,6 +59,7 @@ HAPPENINGS = {
             "received": 2,
             "completed": 0,
             "set_aside": 0,
+            "last_aside": "",
         },
     ),
     "measured": (

@@ -84,8 +84,11 @@ def test_while_a_run_goes_on_rejected_records_have_their_share_of_the_last_ones(
 
 @pytest.mark.parametrize("state", ["running", "stopped"])
 def test_work_that_is_set_aside_is_a_warning_also_when_all_else_is_done(state):
-    expected = [("1,200 set aside, and not processed", None, "`dagkit work` shows why", True)]
-    assert said(set_aside=1200, runs=state == "running", state=state) == expected
+    aside, runs = {"set_aside": 1200, "state": state}, state == "running"
+    text = "1,200 set aside, and not processed"
+    assert said(**aside, runs=runs) == [(text, None, "`dagkit work` shows why", True)]
+    details = "last: in/b.gz is no gzip file; `dagkit work` lists all"
+    assert said(**aside, last_aside="in/b.gz is no gzip file", runs=runs) == [(text, None, details, True)]
 
 
 def test_a_remark_is_a_line_of_text():

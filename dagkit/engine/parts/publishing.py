@@ -17,6 +17,7 @@ from dagkit.engine.program.operator_output import append
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.run_events import Committed, Measured, Queue
 from dagkit.engine.record.statistics import AggregatedMetrics, aggregators_of, stage_runs, window_stats
+from dagkit.engine.record.work_history import last_aside
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.worker.protocol import Answer, Report
 
@@ -87,6 +88,7 @@ class Publishing(RunPart):
             received=sum(sum(each.taken.values()) for _, each in figures),
             completed=sum(part.length for pieces in files.values() for part in pieces),
             set_aside=len(checkpoint.suspects.aside),
+            last_aside=last_aside(checkpoint),
         )
 
     def _measured(self, ended: EndedWindow, checkpoint: Checkpoint, queues: Sequence[Queue], now: datetime) -> Measured:

@@ -47,6 +47,8 @@ class Resumed:
     """The positions that wait, by their unit."""
     set_aside: int = 0
     """How many records, and elements that could not be read, are set aside."""
+    last_aside: str = ""
+    """The last of them, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ class Committed:
     """How many bytes the completed files hold, which earlier windows may have written."""
     set_aside: int = 0
     """How many records, and elements that could not be read, are set aside now."""
+    last_aside: str = ""
+    """The last of them, with the reason."""
 
     @property
     def positions(self) -> int:

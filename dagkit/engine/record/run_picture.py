@@ -168,9 +168,10 @@ class RunPicture:
             case Starting(step=step, spark_page=page):
                 page = page or status.spark_page
                 self._set(state="starting", step=step, spark_page=page, windows=stopped)
-            case Resumed(window_id=window_id, waiting=waiting, pending=pending, set_aside=set_aside):
+            case Resumed(window_id=window_id, waiting=waiting, pending=pending):
                 self._set(state="running", step="", resumed_after=window_id, window=window_id)
-                self._set(pending_elements=waiting, queued=pending, set_aside=set_aside)
+                self._set(pending_elements=waiting, queued=pending)
+                self._set(set_aside=event.set_aside, last_aside=event.last_aside)
             case Draining():
                 self._set(state="draining")
             case Ended(window_id=window_id):
@@ -259,6 +260,7 @@ class RunPicture:
             pending_positions=event.waiting_positions,
             queued=event.pending,
             set_aside=event.set_aside,
+            last_aside=event.last_aside,
             visible_at=event.visible,
         )
         self._pace.add(now, before.totals.positions)

@@ -358,6 +358,8 @@ class Backlog(Group):
     """The positions that wait and that no window in flight has taken, by their unit."""
     set_aside: int = 0
     """How many records, and elements that could not be read, are set aside."""
+    last_aside: str = ""
+    """The last of them, with the reason."""
     eta_seconds: float | None = None
     """The time that all pending work takes at the speed of the last half minute; None if there is none, no speed, or a
     window that lasts much longer than it was to: its speed is not known until it ends."""

@@ -70,6 +70,15 @@ def work_left(ledger: Ledger) -> Iterator[ListedWork]:
         yield ListedWork("set aside", item.into.operator, _place_of(item), each.window, each.reason)
 
 
+def last_aside(checkpoint: Checkpoint) -> str:
+    """Return the place and the reason of the work that was set aside last; empty if none is."""
+    if not checkpoint.suspects.aside:
+        return ""
+    last = checkpoint.suspects.aside[-1]
+    # The reason why a file cannot be read names it.
+    return last.reason if last.item.name in last.reason else f"{_place_of(last.item)}: {last.reason}"
+
+
 def lost_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
     """Yield the work that a window ended without reading it: what was given up, and what was not there any more."""
     for part in checkpoint.work.inputs or ():

@@ -17,6 +17,7 @@ from dagkit.engine.program.points import Point
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.redistribute import State
 from dagkit.engine.record.run_events import Draining, Ended, Resumed
+from dagkit.engine.record.work_history import last_aside
 from dagkit.engine.run.commit import Committer
 from dagkit.engine.run.decide import LoopState, next_action
 from dagkit.engine.run.run_parts import RunParts
@@ -172,9 +173,17 @@ class Loop:
         is_promised = run.in_flight.promised is not None
         waiting = self.parts.waiting(run.checkpoint.queue)
         pending = run.publisher.by_unit(self.parts.pending)
-        suspects = run.checkpoint.suspects
+        set_aside = len(run.checkpoint.suspects.aside)
         run.publisher.publish(
-            Resumed(run.program.application, run.window, waiting, is_promised, pending, len(suspects.aside))
+            Resumed(
+                run.program.application,
+                run.window,
+                waiting,
+                is_promised,
+                pending,
+                set_aside,
+                last_aside(run.checkpoint),
+            )
         )
 
     def _perform(self, action: Action) -> None:

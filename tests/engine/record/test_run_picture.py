@@ -234,8 +234,8 @@ def test_the_fields_of_groups_stand_among_the_others_in_the_status_file(picture)
     assert " ".join(status) == (
         "format application application_path version driver master command until since at state step spark_page "
         "resumed_after window block committed_at in_flight working stages operators totals pending_elements "
-        "pending_positions positions_per_second queued set_aside eta_seconds eta_least_seconds eta_most_seconds "
-        "grows_since inputs visible_at waits_for user_metrics left_out read_again error"
+        "pending_positions positions_per_second queued set_aside last_aside eta_seconds eta_least_seconds "
+        "eta_most_seconds grows_since inputs visible_at waits_for user_metrics left_out read_again error"
     )
     assert " ".join(status["operators"][0]) == (
         "name stage partitions wanted received sent rejects_since rejected_share rejected_records positions unit reads "
