@@ -252,7 +252,7 @@ def test_the_outcome_of_a_retry_is_shown(serve, open_page, tmp_path):
         outcome = playwright.expect(page.locator(".view.work p[role=status]"))
         outcome.to_contain_text("requested; the next launch does it.")
         run()
-        outcome.to_contain_text(re.compile(r"Retry of .*a\.txt.*: done, in window \d+\."))
+        outcome.to_contain_text(re.compile(r"Retry of .*a\.txt.*: put back, in window \d+; if it fails again"))
 
 
 def test_two_windows_and_two_launches_are_compared(serve, open_page, tmp_path):

@@ -69,7 +69,7 @@ function retry(row, outcome, runs) {
     say(runs() ? "requested; the driver answers after the windows in flight" : "requested; the next launch does it");
     try {
       const answer = await answered("retry", { source, operator, ...range }, () => outcome.isConnected);
-      if (answer) say(answer.done ? `done, in window ${count(answer.window)}` : answer.refused);
+      if (answer) say(answer.done ? `put back, in window ${count(answer.window)}; if it fails again, it is listed with a later window` : answer.refused);
     } catch (error) {
       say(error.message);
     }
