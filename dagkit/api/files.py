@@ -86,21 +86,19 @@ class OutputFiles(Service[Files]):
         directory: Callable[[Any], Any],
         *,
         of_blocks: bool = True,
-        has_lines: bool = True,
         examples: Callable[[Any], Iterable[str]] = lambda _: ("file",),
         content: Callable[[Any, bytes], bytes] = lambda _, piece: piece,
         incomplete: Callable[[Any], Iterable[str]] | None = None,
     ) -> None:
         self.directory = directory
         self.content = content
-        """Returns what the operator wrote to a piece of a file before it compressed it; here, the piece itself."""
+        """Returns the lines in a piece of a file, which `dagkit trace` and `dagkit replay` compare: its content before
+        the operator compressed it, or its rows as text; here, the piece itself."""
         self.examples = examples
         """Gives examples of file names, with which the compiler checks that no input would read these files."""
         self.incomplete = incomplete
         """Gives the keys of the files that it will adopt, from its state. An operator that calls `adopt` declares this:
         a launch removes files of `write_at` that no operator will adopt."""
-        self.has_lines = has_lines
-        """Whether the files are text, of which `dagkit trace` finds the origin of a line."""
         self.of_blocks = of_blocks
         """Whether a file may belong to a block. Such a file holds the results of the block, in the block's order."""
 
@@ -240,7 +238,7 @@ def _within(folder: str, name: str) -> str:
 
 
 def content_of_piece(operator: Any, piece: bytes) -> bytes:
-    """What an operator wrote to a piece of one of its output files, before it compressed it."""
+    """Return the lines in a piece of an output file of an operator."""
     for declared in output_files(operator.__class__).values():
         piece = declared.content(operator, piece)
     return piece

@@ -6,9 +6,10 @@ writer, and its output is compared with the file: where both agree around the li
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from posixpath import dirname
 from typing import Any
 
 from dagkit.api.external import external_outputs
@@ -37,6 +38,8 @@ _MOST = 10
 _LF = 0x0A
 _MOST_SHOWN = 64 << 10
 """The most bytes of a record that are shown."""
+_TOGETHER = 1000
+"""How many items are written at a time: a window for each takes half a millisecond with a file of Parquet."""
 
 
 class LineUnknown(ValueError):
@@ -97,9 +100,6 @@ def _located(program: Program, found: WrittenFile, file: str, line: int) -> tupl
     """
     if not found.parts:
         raise LineUnknown(f"the ledger names no file {shown(file)}")
-    first = program.operators.get(found.parts[0].operator)
-    if first is not None and not all(files.has_lines for files in output_files(type(first[0])).values()):
-        raise LineUnknown(f"{shown(file)} has no lines: {type(first[0]).__name__} writes columns")
     try:
         with opened(file) as stream:
             whole: bytes = stream.read()
@@ -145,18 +145,25 @@ def _keeping(operators: RunAgain, writer: str) -> Iterator[str]:
         before += [each for each in dict.fromkeys(w.source.node for w in operators.into(name)) if each not in before]
 
 
-@dataclass(slots=True)
-class _RecordedFiles:
-    """Keeps what an operator writes, instead of staging it."""
+@dataclass(frozen=True, slots=True)
+class _RecordedFile:
+    """A file that an operator writes."""
 
-    content: bytearray = field(default_factory=bytearray)
-    began: None = None
-
-    def open(self, name: str, *, block: int | None = None) -> "_RecordedFiles":  # noqa: ARG002 - as operators call it
-        return self
+    content: bytearray
 
     def write(self, content: Any, /) -> None:
-        self.content += content
+        self.content.extend(content)
+
+
+@dataclass(slots=True)
+class _RecordedFiles:
+    """Keeps what an operator writes to each file, instead of staging it."""
+
+    contents: dict[str, bytearray] = field(default_factory=dict)
+    began: None = None
+
+    def open(self, name: str, *, block: int | None = None) -> _RecordedFile:  # noqa: ARG002 - as operators call it
+        return _RecordedFile(self.contents.setdefault(name, bytearray()))
 
     def finish(self, name: str) -> None:
         """Do nothing: no file is completed."""
@@ -165,17 +172,36 @@ class _RecordedFiles:
         """Do nothing: no entry is a part of a file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Output:
-    """The output of one stretch of a source."""
+    """The output of one stretch of a source: to the file of the piece by its name, or to all files of its folder."""
 
     item: WorkItem
-    content: bytes
-    starts: Sequence[int]
-    """The start of the bytes of each item."""
-    origins: Sequence[Origin]
+    placed: Sequence[Placed]
+    """The items that reach the writer."""
     records: Sequence[int]
     """The position of each record that was read, in order; those of a row group or a data block share one."""
+    named: bool
+    content: bytearray = field(default_factory=bytearray)
+    starts: list[int] = field(default_factory=list)
+    """Where the content of each _TOGETHER items starts."""
+
+    def add(self, written: Mapping[bool, bytes]) -> None:
+        """Add what was written for the next items."""
+        self.starts.append(len(self.content))
+        self.content += written[self.named]
+
+    def positions(self, content: bytes, place: int, end: int) -> Iterator[int]:
+        """Yield the positions of a line of a piece, wherever this output agrees with the piece around the line."""
+        line, made = content[place:end], self.content
+        at = made.find(line)
+        while at >= 0:
+            before = min(at, place)
+            after = min(len(made) - at, len(content) - place)
+            is_line = at == 0 or made[at - 1] == _LF
+            if is_line and made[at - before : at + after] == content[place - before : place + after]:
+                yield at
+            at = made.find(line, at + 1)
 
 
 class _Rerun:
@@ -192,22 +218,28 @@ class _Rerun:
         chain = self._chain()
         name = chain[0].source.node
         reader = self.program.operators[name][0]
-        places: list[Source] = []
+        places: dict[bool, list[Source]] = {False: [], True: []}
         (past,) = past_windows(self.ledger, [self.part.window])
         again = WindowAgain(self.operators, self.ledger, past)
         for item in self._work(name, again.taken(name)):
             try:
-                output = self._output(item, chain)
+                outputs = self._outputs(item, chain)
             except RunFailure as failure:  # another file of the window may be gone
                 again.failures.append(failure)
-            else:
-                places += _places(reader, output, content, place, end)
-        if not places:
+                continue
+            for output in outputs:
+                for at in output.positions(content, place, end):
+                    for origin in self._origins(output, chain[-1], at, content[place:end]):
+                        places[output.named].append(_source_of(reader, output, origin))
+        # A name that comes from data is the same again. That of a numbered file depends on what else its partition
+        # wrote, so its lines may be in any file of the folder.
+        found = places[True] or places[False]
+        if not found:
             raise NotFoundAgain(
                 "reading the blocks again did not give this line: the application, its configuration or its input "
                 f"has changed{''.join(f'; {failure}' for failure in again.failures[:1])}"
             )
-        return list(dict.fromkeys(places))[:_MOST]
+        return list(dict.fromkeys(found))[:_MOST]
 
     def _chain(self) -> list[Wire]:
         """The wires from a reader to the writer."""
@@ -242,12 +274,27 @@ class _Rerun:
                     if not self.has_order or stretch.start == self.part.order:
                         yield stretch
 
-    def _output(self, item: WorkItem, chain: Sequence[Wire]) -> _Output:
+    def _outputs(self, item: WorkItem, chain: Sequence[Wire]) -> Sequence[_Output]:
         placed = self._read(item, chain[0].source.node, chain[0].source.port)
         records = sorted(one.origin.offset for one in placed if one.origin.offset is not None)
         for wire, following in pairwise(chain):
             placed = self._passed(wire, following.source.port, placed)
-        return self._written(item, chain[-1], placed, records)
+        outputs = [_Output(item, placed, records, named) for named in (False, True)]
+        for written in self._written(chain[-1], placed, _TOGETHER):
+            for output in outputs:
+                output.add(written)
+        return outputs
+
+    def _origins(self, output: _Output, wire: Wire, at: int, line: bytes) -> Iterator[Origin]:
+        """Yield the origin of the item of which a line was written at a position of an output."""
+        which = bisect_right(output.starts, at) - 1
+        placed, start = output.placed[which * _TOGETHER :][:_TOGETHER], output.starts[which]
+        for one, written in zip(placed, self._written(wire, placed, 1), strict=True):
+            lines = written[output.named]
+            # Items that go to several files in turn are in another order if they are written together.
+            if start <= at < start + len(lines) and lines[at - start :].startswith(line):
+                yield one.origin
+            start += len(lines)
 
     def _read(self, item: WorkItem, name: str, port: str) -> list[Placed]:
         partition = self.operators.partition(name, {})
@@ -272,40 +319,39 @@ class _Rerun:
             raise NotFoundAgain(f"{name} sends items at the end of a window, of which each may come from many records")
         return sent
 
-    def _written(self, item: WorkItem, wire: Wire, placed: Sequence[Placed], records: Sequence[int]) -> _Output:
-        """Write each item in a window of its own, so that everything of it is written before the next one."""
-        name, files = wire.sink.node, _RecordedFiles()
+    def _written(self, wire: Wire, placed: Sequence[Placed], together: int) -> Iterator[Mapping[bool, bytes]]:
+        """Write so many items at a time, in a window of their own, so that they are written before the next ones.
+
+        Yield the lines in all files of the folder of the piece, and those in files of its name, as True.
+        """
+        name, files, file = wire.sink.node, _RecordedFiles(), self.part.file
         partition = self.operators.partition(name, {})
         operator = partition.operator
         declared = [*output_files(type(operator)), *external_outputs(type(operator))]
         operator._services.update(dict.fromkeys(declared, files))  # noqa: SLF001 - bound there
         self.operators.begin(partition, self.part.window, begins=False)
-        content, starts = bytearray(), list[int]()
-        for one in placed:
+        for start in range(0, len(placed), together):
             with code_of(name):
                 operator.begin_window(self.part.window)
-            self.operators.take(partition, wire, [one])
+            self.operators.take(partition, wire, placed[start : start + together])
             with code_of(name):
                 operator.end_window()
                 operator.before_checkpoint(self.part.window)
-            starts.append(len(content))
-            content += content_of_piece(operator, bytes(files.content))
-            files.content.clear()
+            written = {False: b"", True: b""}
+            for file_name, content in files.contents.items():
+                if _is_below(dirname(file), dirname(file_name)):
+                    lines = content_of_piece(operator, bytes(content))
+                    written[False] += lines
+                    if _is_below(file, file_name):
+                        written[True] += lines
+            files.contents.clear()
+            yield written
         partition.end()
-        return _Output(item, bytes(content), starts, [one.origin for one in placed], records)
 
 
-def _places(reader: Operator, output: _Output, content: bytes, place: int, end: int) -> Iterator[Source]:
-    """Yield the origins of a line, wherever the output of a stretch agrees with the piece around the line."""
-    line, made = content[place:end], output.content
-    at = made.find(line)
-    while at >= 0:
-        before = min(at, place)
-        after = min(len(made) - at, len(content) - place)
-        is_line = at == 0 or made[at - 1] == _LF
-        if is_line and made[at - before : at + after] == content[place - before : place + after]:
-            yield _source_of(reader, output, output.origins[bisect_right(output.starts, at) - 1])
-        at = made.find(line, at + 1)
+def _is_below(path: str, name: str) -> bool:
+    """Whether a path ends with this name of a file or a folder."""
+    return f"/{path}".endswith(f"/{name}" if name else "")
 
 
 def _source_of(reader: Operator, output: _Output, origin: Origin) -> Source:

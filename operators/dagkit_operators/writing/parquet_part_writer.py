@@ -1,5 +1,6 @@
 """Writing records to Parquet files, which become visible with the window that wrote them."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote
@@ -44,8 +45,8 @@ class ParquetPartWriter(GathersRecords[T]):
     files = OutputFiles(
         lambda writer: writer.file_path,
         of_blocks=False,
-        has_lines=False,
         examples=lambda writer: writer.example_names(),
+        content=lambda _, piece: _as_lines(piece),
     )
 
     file_path: FolderPath = Field(default=..., kw_only=False)
@@ -149,6 +150,16 @@ class ParquetPartWriter(GathersRecords[T]):
         part.close()
         self.files.finish(part.name)
         self.finished_parts.emit(FinishedPart(part.name, part.length, part.count))
+
+
+def _as_lines(piece: bytes) -> bytes:
+    """Return the rows of a file, each as a line of JSON: the bytes of a file depend on which rows are in it."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+    import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - as above
+
+    batches = pa_parquet.ParquetFile(pa.BufferReader(piece)).iter_batches()
+    rows = (row for batch in batches for row in batch.to_pylist())
+    return "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows).encode()
 
 
 def _by_folder(table: "pa.Table", columns: Sequence[str]) -> "Iterator[tuple[str, pa.Table]]":

@@ -77,3 +77,24 @@ def test_files_of_one_name_in_several_folders_are_kept_apart(dagkit, write, laun
     assert dagkit("replay", "app.py", "--window", "1", "--into", "kept", "--path", "place").code == 0
     kept = {str(path.relative_to("kept/1/Writer")): path.read_text() for path in Path("kept").rglob("rows")}
     assert kept == {"0/rows": "a", "1/rows": "b"}
+
+
+def test_rows_of_parquet_are_compared_whatever_files_they_are_in(dagkit, write, launch):
+    rows = """dag.add_operator("Rows", Map(lambda text: Row(text))) >> dag.add_operator(
+        "Writer", ParquetPartWriter(file_path="out", record_type=Row, max_count=1))"""
+    app = APP.replace('dag.add_operator("Writer", RecordWriter(file_path="out"))', rows)
+    app = f"from rows import Row\nfrom dagkit_operators import Map, ParquetPartWriter\n{app}"
+    write("rows.py", "from dataclasses import dataclass\n\n@dataclass(frozen=True)\nclass Row:\n    text: str\n")
+    write("app.py", app)
+    for name in "ab":
+        write(f"in/{name}.txt", f"{name}\n")
+    launch("--path", "place")
+    command = ("replay", "app.py", "--window", "1", "--path", "place", "-D", "dt.operator.Writer.prop.max_count=2")
+    assert dagkit(*command).out == "window 1, Writer: 2 rows, all the same\n"
+    write("app.py", app.replace("Row(text)", "Row(text.replace('a', 'c'))"))
+    assert dagkit(*command).out.splitlines()[1:] == [
+        "@@ -1,2 +1,2 @@",
+        '-{"text": "a"}',
+        ' {"text": "b"}',
+        '+{"text": "c"}',
+    ]

@@ -486,14 +486,56 @@ def test_an_application_or_a_file_that_changed_is_reported(traced, write):
     assert "was changed after" in " ".join(answer("out/0:1").err.split())
 
 
-def test_a_file_of_columns_has_no_lines(traced, write):
-    write("in/a", "one\ntwo\n")
-    write("rows.py", "from dataclasses import dataclass\n\n\n@dataclass\nclass Row:\n    text: str\n")
-    trace = traced(
-        """from rows import Row
-to_row = dag.add_operator("ToRow", Map(lambda line: Row(line)))
-reader >> to_row >> dag.add_operator("Writer", ParquetPartWriter(file_path="out", record_type=Row))"""
+ROWS = """\
+from dataclasses import dataclass
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    number: int
+    fruit: str
+
+def row(line):
+    number, fruit = line.split()
+    return Row(int(number), fruit)
+"""
+
+
+@pytest.mark.parametrize("columns", [(), ("fruit",)], ids=["one folder", "a folder for each value"])
+def test_a_row_of_a_file_of_parquet_comes_from_one_record(traced, write, sources_of, columns, monkeypatch):
+    monkeypatch.setattr("dagkit.runs.retrace._TOGETHER", 7)
+    write("in/a.txt", LINES)
+    write("rows.py", ROWS)
+    traced(
+        f"""from rows import Row, row
+to_row = dag.add_operator("ToRow", Map(row))
+writer = dag.add_operator("Writer", ParquetPartWriter(file_path="out", record_type=Row, partition_by={columns!r}))
+reader >> to_row >> writer""",
+        block=100,
     )
-    answer = trace(f"{output()}:1")
-    assert answer.code == 2
-    assert "part-00000-00000.parquet has no lines: ParquetPartWriter writes columns" in answer.err
+    files = sorted(str(path) for path in Path("out").rglob("*.parquet"))
+    assert len(files) == (2 if columns else 1)
+    for file in files:
+        numbers = pq.read_table(file, partitioning=None).column("number").to_pylist()
+        for line in (1, len(numbers)):
+            number = numbers[line - 1]
+            text = f"{number} {'apple' if number % 3 else 'pear'}"
+            assert sources_of(f"{file}:{line}") == [("a.txt", *position(text), text)]
+
+
+def test_a_line_of_a_file_that_is_named_by_its_data_comes_from_one_record(traced, write, sources_of):
+    write("in/a.txt", LINES)
+    write(
+        "named.py",
+        """from dagkit_operators import FileOutput, Record
+
+class Named(FileOutput[Record[str]]):
+    def file_name(self, item):
+        return item.value.split()[1]
+
+    def bytes_for(self, item):
+        return f"{item.value}\\n".encode()
+""",
+    )
+    traced('from named import Named\nreader.messages >> dag.add_operator("Writer", Named(file_path="out"))', block=100)
+    assert sources_of("out/pear:1") == [("a.txt", *position("0 pear"), "0 pear")]
+    assert sources_of("out/apple:40") == [("a.txt", *position("59 apple"), "59 apple")]
