@@ -23,6 +23,7 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 
+# Not frozen: an application that is declared in a file replaces the line by one of that file.
 @dataclass(slots=True)
 class Placement:
     """An operator or a module of a Dag, its name, and the line that added it."""
