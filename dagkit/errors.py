@@ -317,6 +317,7 @@ class ApplicationFaults(DagkitError):
         """The codes of the errors, in the order in which they are reported."""
         return tuple(d.code for d in self.diagnostics if d.severity is Severity.ERROR)
 
+    # By default, pickle would call the class with `args`, which hold only the report.
     def __reduce__(self) -> tuple[type["ApplicationFaults"], tuple[str, tuple[Diagnostic, ...]]]:
         return type(self), (self.application, self.diagnostics)
 

@@ -121,6 +121,7 @@ def launch(
         known = [*_OPTIONS, "spark", "until", "path", "machine"]
         raise TypeError(f"launch has no option {unknown!r}; {did_you_mean(unknown, known)}")
     compilation = compile_application(application, conf if isinstance(conf, Config) else Config.of(conf or {}))
+    # Only here: `dagkit launch`, which calls `launch_compiled`, prints the differences itself.
     options["observers"] = [_warn_if_it_differs, *options.get("observers", ())]
     return launch_compiled(compilation, machine or Machine(spark=spark), until=ends, path=path, **options)
 
@@ -153,7 +154,10 @@ def launch_compiled(
     compilation.check_it_can_run()
     if until is Until.STOPPED and windows is None:
         _warn_of_late_outputs(compilation)
+    # Looked up, because modules of dagkit do not import from the package itself.
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
+    # Before anything is started: a signal while Spark starts must end the launch before its first window, and leave no
+    # Java behind.
     with _signals() as interrupts, contextlib.ExitStack() as shown_status:
         # first of all: a restart that was killed may have renamed the folder that everything below reads
         finish_restart(place)
@@ -196,6 +200,7 @@ def launch_compiled(
                     probe=probe,
                 )
                 loop = Loop(state, last_window=None if ended is None else ended.last_window)
+                # A further session belongs to the same launch, which is on record already.
                 if ended is None:
                     _record(state, compilation, version, ledger.store)
                 interrupts.end(loop)
@@ -240,6 +245,8 @@ def _record(state: RunState, compilation: Compilation, version: str, store: Stor
     differing = differences(store, compilation.plan, state.checkpoint.window)
     if differing is not None:
         state.publisher.publish(differing)
+    # The record holds the plan as it was written, too: what autoscaling changed must not be reported as a difference of
+    # the application at the next launch.
     resumed = state.plan.compilation
     LaunchRecord.of(compilation, resumed.plan, version, state.clock.now()).write(store)
 
@@ -337,6 +344,7 @@ class _Interrupts:
 def _signals() -> Iterator[_Interrupts]:
     """SIGINT and SIGTERM stop the loop after the current window; a second signal ends the process at once."""
     interrupts = _Interrupts()
+    # Python lets only the main thread set handlers of signals.
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
@@ -351,4 +359,5 @@ def _signals() -> Iterator[_Interrupts]:
 
 
 def _at_once(number: int, _: FrameType | None) -> None:
+    # The exit code with which a shell reports a process that this signal ended.
     raise Interrupted(128 + number)

@@ -239,6 +239,8 @@ class Simulation:
     def read(self, slot: int, items: Sequence[WorkItem], lasts: float) -> SlotResult:
         """The result of one slot: it reads its work in order, and splits the item that it reads at the deadline."""
         busy, positions, left = 0.0, 0, list[WorkItem]()
+        # A slot begins its first item, and reads at least one position of it, however short the window is. Otherwise
+        # windows could leave all work undone for ever.
         for number, item in enumerate(items):
             if number and busy >= lasts:
                 left.append(item)
@@ -260,6 +262,7 @@ class Simulation:
 
     def complete(self) -> InFlight:
         """End the oldest window: queue the work that it left, and record its figures."""
+        # Counted before the window is removed: its slots occupied cores until now.
         at_once = len(self.in_flight) * self.count
         window = self.in_flight.popleft()
         self.now = max(self.now, window.ends)
@@ -269,6 +272,8 @@ class Simulation:
         took, busy = self.now - window.began, [result.busy_millis for result in window.results]
         self.costs.committed(took, max(busy, default=0.0))
         self.speed.read(sum(result.work for result in window.results), sum(busy))
+        # The slots of overlapping windows wait for each other's cores, so only a window that ran alone shows what one
+        # costs.
         self.scheduler.over(window.schedule, window.results, took if window.alone else None)
         self.has_news = True
         if not self.in_flight and not len(self.scheduler.queue):

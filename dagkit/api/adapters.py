@@ -85,6 +85,7 @@ def is_same(restored: Any, value: Any) -> bool:
     """Whether a restored value equals the saved one. Objects without an `__eq__` are compared by their attributes."""
     if type(restored) is not type(value):
         return False
+    # Member by member, because `[1] == [True]` in Python, but neither may be restored as the other.
     if isinstance(value, list | tuple):
         return len(restored) == len(value) and all(map(is_same, restored, value))
     if isinstance(value, dict):

@@ -51,6 +51,7 @@ def may_be_called(found: Any, home: str | None) -> bool:
     The module that defines it decides, not the module through which it was found, because an application may import
     any module.
     """
+    # A method of a class in C, such as `str.upper`, has no module, but knows its class.
     bearer = found if isinstance(found, type) else getattr(found, "__objclass__", None)
     if bearer in _CLASSES_OF_PYTHON:
         return True

@@ -88,6 +88,7 @@ class Component(BaseModel):
             if name in given or not (field.is_required() or field.default_factory_takes_validated_data)
         }
         private = {name: _private_default(attribute) for name, attribute in type(self).__private_attributes__.items()}
+        # `model_construct` does the same, but returns another object than the one that the author gets.
         object.__setattr__(self, "__dict__", values)
         object.__setattr__(self, "__pydantic_fields_set__", set(values) & set(given))
         object.__setattr__(self, "__pydantic_extra__", None)
@@ -95,6 +96,7 @@ class Component(BaseModel):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assign declared state or a metric. Raise AttributeError for any other public name: properties are frozen."""
+        # pydantic would refuse the assignment: the model is frozen, and a declaration is no field.
         declared = getattr(type(self), name, None)
         if isinstance(declared, Assignable):
             declared.__set__(self, value)
@@ -215,9 +217,11 @@ _OF_SEVERAL: Mapping[str, Callable[[str], str]] = {
 def _fault(kind: type[Component], error: Any) -> Fault:
     path = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
+        # A longer path leads into another model, which has other fields.
         meant = f"; {did_you_mean(path, kind.model_fields)}" if len(error["loc"]) == 1 else ""
         return Fault(path, f"there is no such property{meant}", unknown=True, value=error["input"])
     message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    # Only words of pydantic are adapted to the sentence. Those of an author's validator stay as they are.
     if message == error["msg"]:
         message = message[:1].lower() + message[1:]
     if isinstance(error["input"], str) and error["type"] in _OF_SEVERAL:

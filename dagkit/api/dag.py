@@ -23,6 +23,7 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 
+# Not frozen: an application that is declared in a file replaces the line by one of that file.
 @dataclass(slots=True)
 class Placement:
     """An operator or a module of a Dag, its name, and the line that added it."""
@@ -197,6 +198,7 @@ class Dag:
             )
         placement = Placement(name, component, where)
         self.placements.append(placement)
+        # The first operator of a name stays: messages about further ones point to its line.
         self._by_name.setdefault(name, placement)
         self._by_component[id(component)] = placement
         component._placed = self  # noqa: SLF001 - `>>` adds its streams to this Dag
@@ -255,6 +257,7 @@ class Dag:
             return sink
         outlet, inlet = pair
         port = outlet.port.name if isinstance(outlet, Outlet) else outlet.name
+        # One output feeds one stream, so a further `>>` from it adds a sink to that stream.
         drawn = self._drawn_from.get((id(outlet.operator), port))
         if drawn is None:
             name = outlet.stream_name or f"{called(outlet.operator)}:{port}"

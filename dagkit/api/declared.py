@@ -38,6 +38,7 @@ def annotation_of(owner: type, name: str) -> Annotation:
 
 def resolved(written: Any, module: str) -> Any:
     """The type of an annotation, evaluated in its module; Any if a name in it is undefined."""
+    # `get_type_hints` resolves names in the module of a class, so the annotation needs one.
     bearer = type("bearer", (), {"__annotations__": {"declared": written}, "__module__": module})
     try:
         return get_type_hints(bearer, include_extras=True)["declared"]

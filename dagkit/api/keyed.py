@@ -111,6 +111,8 @@ class Keyed(MutableMapping[K, V]):
 
     def put(self, key: K, value: V, code: int) -> None:
         """Add a key with its value and routing code, from another partition or a checkpoint."""
+        # Restored first: an entry that stays unread would be counted beside this value, and would later bring back its
+        # old code.
         if key not in self._values:
             self._restore(key)
         self._values[key] = value

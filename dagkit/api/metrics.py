@@ -147,6 +147,7 @@ class Metric:
     def aggregated(self, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """The name and value of each aggregate over all partitions."""
         if self.aggregators is None:
+            # True is an int in Python, but a sum of truth values is no figure that an author meant.
             if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
                 yield self.name, sum(values)
             return

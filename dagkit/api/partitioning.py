@@ -81,6 +81,7 @@ class StatelessPartitioner(BaseModel, Partitioner):
 
     partition_count: PositiveInt = 1
 
+    # Files give the number as text, and without its name: `StatelessPartitioner:8`.
     def __init__(self, partition_count: int | str = 1, /, **properties: Any) -> None:
         super().__init__(**{"partition_count": partition_count, **properties})
 

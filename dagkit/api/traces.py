@@ -24,6 +24,7 @@ def is_authored(filename: str) -> bool:
 
 def author_where(raised: BaseException) -> Where | None:
     """The innermost line of the author in the traceback; None if there is none."""
+    # A file that cannot be parsed never runs, so no frame of the traceback lies in it.
     if isinstance(raised, SyntaxError) and raised.filename and is_authored(raised.filename):
         return Where(shown_path(raised.filename), raised.lineno)
     frames = author_frames(raised)
@@ -43,6 +44,8 @@ def author_lines(raised: BaseException) -> list[str]:
 def spoken(raised: BaseException) -> str:
     """The exception in one line, as Python prints it."""
     lines = "".join(traceback.format_exception_only(raised)).strip().splitlines()
+    # Before the message of a SyntaxError, Python prints the lines of the file. After other messages come their further
+    # lines and their notes.
     return lines[-1] if isinstance(raised, SyntaxError) else lines[0]
 
 

@@ -134,6 +134,8 @@ class Block:
         """The block, reduced to a part of its bytes. `last` stays True only if the part ends where the block does."""
         if (start, end) == (self.start, self.end):
             return self
+        # A part that begins later does not continue the previous block, so a reader must not reuse the stream of that
+        # block.
         previous = self.previous_block_id if start == self.start else None
         return replace(self, start=start, end=end, last=self.last and end == self.end, previous_block_id=previous)
 

@@ -145,6 +145,7 @@ class CommandGroup(click.RichGroup):
                 click.echo(self.get_help(ctx))
                 ctx.exit()
             args, name = [*args[1:], "--help"], args[1]
+        # Shell completion parses unfinished command lines, and must not fail at them.
         if not ctx.resilient_parsing and not name.startswith("-") and not _is_own(name) and name not in _installed():
             known = [*self.list_commands(ctx), *ALIASES]
             ctx.fail(f"there is no command {name!r}; {did_you_mean(name, known)}")

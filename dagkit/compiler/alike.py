@@ -58,6 +58,7 @@ class _Modules:
         found = dict(self._named(text))
         levels = zip(*(name.split(SEPARATOR) for name in found.values()), strict=False)
         module = SEPARATOR.join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
+        # From the end, so that the positions before it stay valid.
         for start in sorted(found, reverse=True) if module else ():
             text = text[:start] + _HERE + text[start + len(module) :]
         return module, text

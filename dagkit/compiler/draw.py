@@ -31,6 +31,8 @@ def draw(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diag
         return Dag(), suspended, TypeError(suspended.problem)
     dag, unfinished, raised = _drawn(author, conf)
     stood_in: list[Missing] = []
+    # Each run shows only the next missing port. One that is missing although it is stood in for would be missing for
+    # ever.
     while (missing := missing_at(raised, unfinished)) is not None and missing not in stood_in:
         stood_in.append(missing)
         with standing_in(stood_in):

@@ -74,6 +74,7 @@ class _Expansion:
         around = self.around.get(node.name, ())
         if len(around) == DEEPEST or any(_alike(module, outer) for outer in around):
             self._endless(node, len(around))
+        # An exception of one module ends the compiler, so `populate_dag` of the others does not run any more.
         if self.raised is not None:
             return _Inside(Graph(node.name), {})
         dag, unfinished, self.raised = draw(module, self.conf)
@@ -84,6 +85,8 @@ class _Expansion:
         self.around |= {inner.name: (*around, module) for inner in renamed.nodes if inner.is_module}
         inner_names = {id(n.operator): n.name for n in renamed.nodes}
         unsure = any(isinstance(exposure.outer, MissingPort) for exposure in dag.exposures)
+        # The module that ran may be a configured copy of the one that was added. A port of either is a port of this
+        # module.
         return _Inside(renamed, _behind(node, dag, inner_names, (node.operator, module), self.faults), unsure)
 
     def _endless(self, node: Node, depth: int) -> None:

@@ -53,6 +53,7 @@ def _routing(graph: Graph, partitioned: Mapping[str, Partitioning], source: End,
     if graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL):
         return Routing.STRAIGHT
     is_work = takes_work(graph.by_name[sink.node], sink.port)
+    # The driver itself sends what an input operator finds, so it may choose any partition unless keys decide.
     if graph.by_name[source.node].is_input and (
         is_work or not any(partition.keys for partition in receiver.partitions)
     ):
@@ -186,6 +187,7 @@ def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) ->
     for cut in cuts:
         if not graph.by_name[cut.source.operator].is_delay:
             edge = home[cut.source.operator], home[cut.sink.operator]
+            # Two stages may be joined by several wires, but have only one edge here.
             weight = between.edges[edge]["exchanges"] if between.has_edge(*edge) else 0
             between.add_edge(*edge, exchanges=max(weight, int(cut.exchange)))
     levels: dict[str, int] = {}

@@ -119,8 +119,10 @@ def _not_shared_out(owners: Sequence[PartitionKeys | None]) -> str | None:
         return f"{len(owners) - len(owning)} of {len(owners)} partitions have none of them"
     if any(keys.mask < 0 for keys in owning):
         return "a mask is negative"
+    # No masked code equals a key with a bit outside of the mask, so such a key owns nothing.
     reached = [(keys.mask, frozenset(key for key in keys.keys if key & ~keys.mask == 0)) for keys in owning]
     for (mask, some), (other_mask, others) in combinations(reached, 2):
+        # Two keys own a common code if they agree in all bits that both masks have.
         common = mask & other_mask
         if {key & common for key in some} & {key & common for key in others}:
             return "two partitions own the same key, and its items would be doubled"

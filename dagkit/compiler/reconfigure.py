@@ -166,6 +166,7 @@ class _Change:
             )
             return node
         try:
+            # Importing a module runs it, and a request may not run code.
             value = attribute_value(attribute, self.entry.value, self.compilation.home, imports=False)
         except ClassNotFound as missing:
             self.faults.append(Diagnostic("class-not-found", f"{self.key}: {missing}", missing.help))

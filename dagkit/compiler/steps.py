@@ -178,6 +178,7 @@ class _Run:
         self.graph = self.resolver.resolve(self.graph, allow_unknown=self.allow_unknown)
         self.graph, faults = settle_modes(infer(self.graph))
         self.diagnostics += faults
+        # Configuration may have set APPLICATION_NAME.
         self.application = self.graph.application
         self.steps["resolved"] = self.graph
 

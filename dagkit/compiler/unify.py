@@ -142,6 +142,7 @@ def _by_codec(graph: Graph, sinks: Sequence[End]) -> Iterator[list[End]]:
     groups: list[tuple[Any, list[End]]] = []
     for sink in sinks:
         codec = graph.by_name[sink.node].port_value(sink.port, PortContext.STREAM_CODEC)
+        # Compared one by one, because an author's codec need not be hashable.
         group = next((members for known, members in groups if known is codec or known == codec), None)
         if group is None:
             groups.append((codec, [sink]))

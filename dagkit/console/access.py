@@ -91,6 +91,7 @@ class Access:
             await send(message)
 
         if refusal is None and scope["path"] == "/":
+            # It writes a file, and the loop that serves all requests must not wait for a disk.
             await run_in_threadpool(self._opened)
         await (self._app if refusal is None else _refused(refusal))(scope, receive, sending)
 
@@ -105,6 +106,8 @@ class Access:
         return None
 
     def _is_token(self, token: str | None) -> bool:
+        # In constant time, so that no answer shows how much of a guess is right. As bytes, since `compare_digest`
+        # refuses texts that are not ASCII, which a request may have.
         return token is not None and compare_digest(token.encode(), self._token.encode())
 
     def _token_in(self, headers: Headers) -> str | None:

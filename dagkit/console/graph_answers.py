@@ -47,6 +47,8 @@ class Drawings:
 
     def svg(self, plan: Plan, view: View, opened: Collection[str]) -> str:
         """The picture as SVG without styles, and without a title, which the page shows."""
+        # By identity: the folder returns the same object until a launch replaces its record, and comparing large plans
+        # takes time.
         if plan is not self._plan:
             self._plan = plan
             self._draw.cache_clear()

@@ -134,6 +134,7 @@ class Interface:
 
     def _launches(self, request: Request) -> Row:
         """A table of the launches whose windows could be read so far."""
+        # All rows that are kept: with a page of windows, the oldest launch of the page would lack windows.
         whole = self._windows.page(Asked(limit=MOST_KEPT))
         page = page_of(launches(whole["rows"]), _asked(request))
         return {**page, **{name: whole[name] for name in ("looked", "continues")}}
@@ -250,6 +251,7 @@ class Interface:
     async def _live_events(self, request: Request) -> AsyncIterator[str]:
         sent = ""
         while not await request.is_disconnected():
+            # Before the status is read: then the last event has all that the driver wrote before its server closed.
             is_last = self._closing.is_set()
             status = await run_in_threadpool(lambda: json.dumps(status_of(self._folder.run())))
             yield f"event: status\ndata: {status}\n\n" if status != sent else _ALIVE

@@ -104,6 +104,7 @@ class Console:
         try:
             yield f"http://{f'[{address}]' if ':' in address else address}:{port}/?token={token}"
         finally:
+            # The streams of events end by this. Without it, the server would wait for them until its timeout.
             closing.set()
             server.should_exit = True
             thread.join()

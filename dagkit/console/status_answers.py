@@ -62,6 +62,7 @@ def _error_of(error: Row) -> Row:
     """The last error of a status, with the `parts` of its message; one part for frames of libraries in a row."""
     parts: list[Row] = []
     for part in _parts_of(error["message"]):
+        # Lines of text have no `is_authors`, and stay.
         if part.get("is_authors") is not False:
             parts.append(part)
         elif parts and "library" in parts[-1]:

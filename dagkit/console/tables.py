@@ -173,6 +173,7 @@ class ChainRows:
                 return
             first = max(0, self._first - number)
             self._read(first, self._first - 1)
+            # Doubled, so that the first page reads few blocks, and a sort over all of them needs few reads.
             self._first, number = first, min(_CHUNK, 2 * number)
 
     def _forward(self) -> None:
@@ -188,8 +189,10 @@ class ChainRows:
 
     def _read(self, first: int, last: int) -> None:
         """Keep the rows of these blocks."""
+        # The folder is locked for one chunk only, so that other answers pass between two.
         with self.chain() as chain:
             for block, found in self.rows_in(chain, first, last) if chain is not None and first <= last else ():
+                # Words of a search are compared with this text, so other characters must not be escapes.
                 rows = tuple(json.dumps(row, ensure_ascii=False) for row in found)
                 if rows:
                     self._kept[block] = rows

@@ -189,6 +189,7 @@ class Series:
     def answer(self) -> Row:
         """The columns of the series, oldest window first."""
         with self.folder.windows() as chain:
+            # Within the block, since its lock also protects `_known`: Starlette answers requests in several threads.
             points = [] if chain is None else list(self._points(chain))
         changing = sorted({name for point in points for name in point["partitions"]})
         launched = self.folder.launched() if changing else None  # reading a large plan takes long

@@ -80,6 +80,7 @@ class _Builder:
     def assign(self, assignment: Assignment) -> None:
         setting = Setting(assignment.value, Origin(Source.CODE, assignment.where))
         target = assignment.target
+        # The step that drew the Dag reports the missing port itself.
         if isinstance(target, MissingPort):
             return
         wanted, bearer = _bearer(assignment)

@@ -144,6 +144,7 @@ class _Writer:
         attributes = {
             "id": f"e{index}",
             "dir": "none" if not link.arrow else "back" if link.back else "forward",
+            # A line to the next row must not place that row to the right of this one.
             **({"constraint": "false"} if index in self.wires.turns else {}),
         }
         lines = self.wording.label(link.label) if link.label is not None else ()

@@ -137,6 +137,7 @@ def _branches_joined(picture: Picture) -> Picture:
     order = list(ranks(picture))
     before, after = _numbered(picture, order, into), _numbered(picture, order[::-1], out_of)
     first: dict[Hashable, str] = {}
+    # Boxes in or behind a cycle have no rank, and stand for themselves.
     stands = {box.name: box.name for box in picture.boxes}
     stands |= {name: first.setdefault((before[name], after[name]), name) for name in order}
     members: dict[str, list[Box]] = defaultdict(list)

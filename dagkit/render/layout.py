@@ -99,6 +99,7 @@ def _placed(picture: Picture, wires: Wiring, turned_over: Collection[str | None]
         return Route(points, tips[0] if tips else None, point(item["lp"]) if item.get("lp") else None)
 
     objects = {item["name"]: item for item in placed.get("objects", ())}
+    # By the ids that `bare` gives them: Graphviz lists edges in an order of its own.
     edges = {int(item["id"][1:]): item for item in placed.get("edges", ())}
     clusters = {group.name: objects.get(f"cluster_{index}", {}) for index, group in enumerate(picture.groups)}
     return Layout(

@@ -283,6 +283,7 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
     ends_in_sink = sink is not None and sink.operator == segment.head
     lines = _drawn(tail, head, segment.lines)
     many = len(lines) > MOST_LINES
+    # The reason of a cut appears once: at the source, and not again behind each unifier.
     cut = cuts.get((stream.name, str(sink))) if segment.tail == stream.source.operator else None
     notes = (
         *(_notes(cut, sink) if cut else ()),

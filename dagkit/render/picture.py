@@ -207,6 +207,7 @@ def ranks(picture: Picture) -> Mapping[str, int]:
     after: dict[str, list[str]] = {box.name: [] for box in picture.boxes}
     before = dict.fromkeys(after, 0)
     for _, tail, head in picture.edges():
+        # Wires of the next window lead back, and would make cycles of all loops.
         if head.kind is not WireKind.DELAYED:
             after[tail.box].append(head.box)
             before[head.box] += 1

@@ -126,6 +126,7 @@ class _Page:
             yield _rectangle(lane, f'fill="{GROUND}" stroke="{ROLES[box.role].line}" stroke-width="0.6"')
             yield self._words(runs, left, y)
             y += row
+        # The line comes last, since the lanes would cover parts of it.
         yield self._outline(box, edge, filled=False)
 
     def _frame(self, group: Group) -> str:
@@ -175,6 +176,7 @@ class _Page:
     def _words(self, runs: Runs, x: float, y: float, anchor: str = "start") -> str:
         aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
         spans = "".join(_span(run) for run in runs)
+        # Without `preserve`, viewers would shrink the spaces that separate two runs.
         return f'<text x="{_n(x)}" y="{_n(y)}"{aligned} xml:space="preserve">{spans}</text>'
 
 

@@ -64,6 +64,7 @@ def reading_order(picture: Picture) -> list[Box]:
     while stack:
         name = stack.pop()
         ordered[name] = None
+        # Reversed, because the stack returns the follower that was added last.
         for follower in reversed(followers[name]):
             waiting[follower] -= 1
             if not waiting[follower]:
@@ -238,6 +239,7 @@ def _margin(rails: Sequence[_Rail], height: int) -> list[str]:
                 grid[position][across] = rail.strokes[4]
             if position in rail.arrivals:
                 grid[position][width - 2] = ">"
+    # Vertical strokes come second: where two rails cross, the vertical one stays unbroken.
     for rail in rails:
         at = 2 * (columns - 1 - rail.column)
         first, last = rail.rows[0], rail.rows[-1]

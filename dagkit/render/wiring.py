@@ -118,8 +118,10 @@ def _rows_of(picture: Picture) -> Mapping[str, int]:
     rank_of = ranks(picture)
     breadth = max(Counter(rank_of.values()).values(), default=1)
     depth = 1 + max(rank_of.values(), default=0)
+    # A box in or behind a cycle has no rank, and so no row.
     if depth <= LONG or breadth > NARROW or len(rank_of) < len(picture.boxes):
         return {}
+    # 17 is the height of a lane, `ROW` of `dagkit.render.dot`, which imports this module.
     high = breadth * (LEVEL + 17 * max(len(box.lanes) for box in picture.boxes))
     rows = int(sqrt(depth * STEP / high / PAGE))
     if rows < 2:
@@ -189,4 +191,5 @@ def _plain_links(wire: Wire, heads: Sequence[Head], label: Label | None) -> Iter
             for near, far in head.lines or ((None, None),):
                 ends = Anchor(tail.box, tail.port, near), Anchor(head.box, head.port, far)
                 yield Link(*ends, wire.stream, head.kind, head.why, label)
+                # One of the lines has the label for all.
                 label = None

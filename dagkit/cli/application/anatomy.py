@@ -147,6 +147,7 @@ def _properties(component: type[BaseModel], above: str = "", around: tuple[type,
     for name, field in sorted(component.model_fields.items(), key=place):
         yield _property(f"{above}{name}", field, docs.get(name, ""))
         held = _model_in(field.annotation)
+        # A model may contain itself.
         if held is not None and held not in (component, *around):
             yield from _properties(held, f"{above}{name}.", (component, *around))
 

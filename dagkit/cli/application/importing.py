@@ -179,6 +179,7 @@ def _taken(name: str, path: Path) -> bool:
     if name in sys.modules:
         return True
     found = importlib.util.find_spec(name)
+    # If Python itself can find this file, its name is free: the modules beside it import it by that name.
     return found is not None and found.origin != str(path)
 
 
@@ -194,10 +195,12 @@ def _loaded(name: str, path: Path, subject: str) -> ModuleType:
     assert spec is not None, "a loader was given, so there is a spec"
     assert spec.loader is not None, "the spec holds the loader that it was given"
     module = importlib.util.module_from_spec(spec)
+    # Before it runs: a dataclass looks up the module of its class while it is made.
     sys.modules[name] = module
     with authored(subject, "the file cannot be imported", Where(shown_path(str(path)))):
         try:
             spec.loader.exec_module(module)
+        # A later import must not find the part of the module that ran.
         except BaseException:
             sys.modules.pop(name, None)
             raise

@@ -131,6 +131,7 @@ def spoken(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(ctx: click.Context, /, *args: Any, as_json: bool, quiet: bool, verbose: bool, **kwargs: Any) -> Any:
         output = Output(as_json, int(verbose) - int(quiet))
+        # The group prints the failures of this command, in the form that its options request.
         ctx.find_root().obj = output
         return command(*args, output=output, **kwargs)
 
@@ -138,6 +139,7 @@ def spoken(command: Command) -> Command:
 
 
 def _decorated(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
+    # Reversed, because click lists the option that was added last first.
     return functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 

@@ -25,6 +25,7 @@ def plan(*, asked: Asked, output: Output) -> None:
     """
     compilation = compiled(asked, output)
     if output.as_json:
+        # On stderr, since `dagkit diff` reads what is printed here as a plan.
         output.notes(compilation.notes)
         output.result(write_plan(compilation.plan))
     else:

@@ -63,6 +63,7 @@ def simulate(*, there: Located, operator: str | None, settings: Sequence[str], o
         *(
             {
                 "what": what,
+                # The run began with a number that its own settings allowed; the others may require more.
                 **_line(record, Simulation(world, following(how), max(first, how.min_partitions)).run()),
             }
             for what, how in courses.items()
@@ -104,6 +105,7 @@ def _described(decided: ScalingDecision) -> str:
     """A decision in readable form."""
     fact, inputs = decided.fact, decided.inputs
     lines = [f"{fact.at.isoformat(timespec='milliseconds')} {fact.operator}, by {fact.policy}: {decided.sentence}"]
+    # The ledger has all inputs of a decision, so a policy that changed since shows here.
     if inputs is not None and (again := decide(inputs)).after != fact.after:
         lines.append(f"  this dagkit would have decided {again.after}: {again.rule}")
     return "\n".join(lines)

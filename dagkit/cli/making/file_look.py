@@ -47,6 +47,7 @@ def origin_of_files(place: Path, row: str) -> Origin:
     if not paths:
         raise WrongUsage(f"the folder {printable(str(place))} has no file to look at")
     formats = {path: _ENDINGS.get(_ending(path), _TEXT) for path in paths}
+    # Archives come last, because they cannot be read: any other format is chosen before them.
     ((kind, count), *others) = sorted(
         Counter(formats.values()).items(), key=lambda each: (each[0] == _ARCHIVE, -each[1])
     )
@@ -58,6 +59,7 @@ def origin_of_files(place: Path, row: str) -> Origin:
     notes = list(origin.notes)
     if others:
         endings = [ending for ending, form in _ENDINGS.items() if (form == kind) is (kind != _TEXT)]
+        # Text has no ending of its own, so the endings of the other formats are ignored instead.
         setting = "ignoreFilePatternRegularExp" if kind == _TEXT else "filePatternRegularExp"
         properties[f"Splitter.prop.scanner.{setting}"] = f".*({_either(endings)})({_either(_COMPRESSED)})?"
         notes.append("not read: " + ", ".join(f"{number:,} {_files_of(other, number)}" for other, number in others))

@@ -60,6 +60,7 @@ def _table(url: str, table: str | None, row: str) -> Origin:
     numbers = [name for name in columns if isinstance(records[0][name], int)]
     key = next((name for name in numbers if name.lower() in ("id", f"{table}_id".lower())), (numbers or columns)[0])
     classes = Classes()
+    # Rows that were not looked at may have NULL in any column but the key.
     classes.add_records(row, records, f"A row of {table}.", missing={*columns} - {key})
     notes = [f"rows are found by {key}, and a later look finds those with a higher one (property `key`)"]
     if secret:

@@ -88,6 +88,7 @@ class Origin:
         """Its property file."""
         lines = [
             "# What is read, and where it is written; relative to the folder in which the application is launched.",
+            # A backslash begins an escape in a property file.
             *(f"dt.operator.{key} = {value}".replace("\\", "\\\\") for key, value in self.properties.items()),
             "dt.operator.Writer.prop.filePath = output",
             *(["dt.operator.Rejected.prop.filePath = rejected"] if self.rejects else []),

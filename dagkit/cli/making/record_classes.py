@@ -12,6 +12,7 @@ from typing import Any
 from dagkit.errors import printable
 
 _FORMS = {
+    # Any 18 digits fit into 64 bits, and 19 may not.
     "int": re.compile(r"-?(0|[1-9]\d{0,17})"),  # with a leading zero it is a code, such as a postcode
     "float": re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d{1,3})?"),
     "bool": re.compile(r"true|false", re.IGNORECASE),
@@ -97,6 +98,7 @@ class Classes:
         elif kind is list:
             hint = f"list[{self._hint(within, field, [item for items in alike for item in items], path)}]"
         else:
+            # Programs write whole numbers of a column of floats without a point.
             is_float = kind is int and any(isinstance(value, float) for value in present)
             hint = "float" if is_float else _TYPES.get(kind, "str")
         self._remark(path + field, "record", hint, len(present) - len(alike), len(present))

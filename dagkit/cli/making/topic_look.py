@@ -75,7 +75,10 @@ def _first_values(brokers: str, topic: str) -> tuple[Sequence[bytes], str]:
     if not _answers(brokers):
         return [], f"its messages were not looked at: {printable(brokers)} does not answer"
     quiet = {"log_level": 0, "error_cb": lambda _: None}
+    # The client requires a group. The look assigns partitions itself and commits nothing, so the group leaves no trace.
     settings = {"bootstrap.servers": brokers, "group.id": "dagkit", **quiet}
+    # By the last setting, the client reports the end of a partition. Without it, each look would wait there for further
+    # messages.
     reading = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "enable.partition.eof": True}
     with closing(client.Consumer({**settings, **reading})) as consumer:
         try:

@@ -52,6 +52,7 @@ def tap(
             except NotRunning:
                 output.message("the application has ended")
                 return
+            # No window with items came in time, and `answered` has withdrawn the request: make another one.
             except Unanswered:
                 continue
             _show(reply.window or 0, reply.items, output)

@@ -93,6 +93,8 @@ def _findings(path: str) -> Iterator[Finding]:
 def _versions() -> Iterator[Finding]:
     """The lines of `dagkit --version`; the library without compiled C fails."""
     for line in about():
+        # The function `about` of the operator library writes this line; without compiled C, the library works, but
+        # slowly.
         is_about_scanning = "byte scanning" in line
         yield Finding(
             "compiled C" if is_about_scanning else "versions",

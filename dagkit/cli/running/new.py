@@ -126,6 +126,7 @@ def _launch(place: Path, options: Sequence[str]) -> None:
     from dagkit.cli.running.launch import launch  # noqa: PLC0415 - most calls do not launch
 
     with shown_from(Path.cwd()), contextlib.chdir(place):
+        # Not standalone, so that this group prints a failure of the launch, and not click.
         launch.main(
             ["app.py", "--once", "--reference", *options], parent=click.get_current_context(), standalone_mode=False
         )

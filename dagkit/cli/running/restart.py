@@ -34,6 +34,7 @@ def restart(
     The next launch processes the input of later windows again. The folder of the earlier run is renamed and kept, and
     the output files of its later windows move into it.
     """
+    # A restart that was killed may have left no folder, and this command finishes it.
     place = perhaps_restarting(target, path, configuring, output).place
     finished = Restart.finished(place)
     if finished is not None:

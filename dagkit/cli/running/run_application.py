@@ -22,6 +22,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
     """Compile and run the application, and print the result."""
     lines = Lines(output.fault) if wanted.as_lines else None
     if lines is not None:
+        # The group prints a failure of this command by its own object, so it gets the same one.
         output = get_current_context().find_root().obj = replace(output, report=lines.report)
     with opened(asked, output) as app:
         compilation = app.compiled()
@@ -69,6 +70,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 command=command_again(get_current_context(), compilation),
             )
     if output.as_json:
+        # Without the status, which has the figures of all operators: `asdict` would copy them in vain.
         body = asdict(replace(launched, status=None))
         del body["status"]
         status = launched.status

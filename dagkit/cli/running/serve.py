@@ -106,6 +106,7 @@ def _in_background(driver: "Callable[[], WarmDriver]") -> dict[str, Any]:
         with os.fdopen(status, encoding="utf-8") as answers:
             line = answers.readline()
     except KeyboardInterrupt:
+        # The driver has left the group of the terminal, so the interrupt did not reach it.
         os.kill(process, signal.SIGTERM)
         raise
     answer: dict[str, Any] = json.loads(line) if line else {"failed": "it has ended", "help": f"see {log_path()}"}

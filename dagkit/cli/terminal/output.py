@@ -286,6 +286,7 @@ def _drawn(renderable: Any) -> str:
     )
     with console.capture() as capture:
         console.print(_Printable(renderable))
+    # rich fills the cells of the last column with spaces, up to the width of the table.
     return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))
 
 

@@ -55,6 +55,7 @@ def _thread_owners(graph: Graph) -> dict[str, str]:
     import networkx as nx  # noqa: PLC0415 - most commands compile nothing
 
     owners: dict[str, str] = {}
+    # A loop without a delay has no order; `every_loop_holds_a_delay` reports it.
     order = nx.topological_sort(graph.forward) if nx.is_directed_acyclic_graph(graph.forward) else ()
     for name in order:
         streams = [stream for _, stream in graph.connected_inputs(name)]
@@ -143,6 +144,7 @@ def hosts_agree_with_affinity(graph: Graph) -> Iterator[Diagnostic]:
         if hosts[pair[0]] and hosts[pair[0]] == hosts[pair[1]]:
             yield _conflict(graph, pair, f"must run apart, but both are pinned to host {hosts[pair[0]]!r}")
     for rule, pair in _pairs(graph, AffinityType.AFFINITY):
+        # Two hosts may be in one rack.
         if _pinned_apart(hosts, pair) and not rule.relax_locality and rule.locality is not Locality.RACK_LOCAL:
             yield _conflict(
                 graph, pair, f"must run together, but are pinned to hosts {hosts[pair[0]]!r} and {hosts[pair[1]]!r}"

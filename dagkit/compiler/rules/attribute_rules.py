@@ -17,6 +17,7 @@ from dagkit.graph import Graph, Settings
 def settings_hold_values_of_their_kind(graph: Graph) -> Iterator[Diagnostic]:
     """A window length is a number, a partitioner is a Partitioner: code may set only values that files may set."""
     for bearer, attribute, setting in _all_settings(graph):
+        # Values of configuration were checked when they were converted.
         if setting.value is None or setting.origin.source is not Source.CODE:
             continue
         try:

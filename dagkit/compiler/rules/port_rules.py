@@ -19,6 +19,8 @@ _MOST = 3
 
 def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
     """A required input without a stream would keep its window open forever."""
+    # Each unfed input is compared with all of these. Without a bound, suggestions would take quadratic time in a large
+    # graph.
     open_outputs = list(islice(_open_outputs(graph), 100))
     for node in graph.nodes:
         for port in node.input_ports.values():

@@ -64,6 +64,7 @@ def every_state_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
 def waived_guarantees_are_reported(graph: Graph) -> Iterator[Diagnostic]:
     """A setting by which an operator guarantees less is a choice, and readers of the plan must see what it gives up."""
     for node in graph.nodes:
+        # What an operator gives up depends on its properties, so these must be valid.
         for what in () if node.operator.faults else _given_up(node.operator):
             yield Diagnostic(
                 "guarantee-waived",

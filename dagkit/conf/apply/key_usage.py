@@ -125,6 +125,7 @@ class KeyUsage:
 
     def unmatched(self, asked: Collection[str], *, allow_unknown: bool) -> list[Diagnostic]:
         """A fault for every key that set nothing and that the application did not read, in the order of the sources."""
+        # The application may read a key with another prefix than the file has.
         own = {canonical(key) for key in asked}
         faults = [_malformed(entry, fault) for entry, fault in self.malformed if canonical(entry.key) not in own]
         faults += [_stranger(e, own) for e in self.strangers if e.key not in own and not e.key.startswith(FOREIGN)]

@@ -79,6 +79,7 @@ class _Reader:
 
     def __init__(self, file: str, source: Source) -> None:
         self.file, self.source = file, source
+        # Whatever encoding the file declares: the parser gets text that is encoded as UTF-8.
         self.parser = ParserCreate(encoding="UTF-8")
         self.parser.StartDoctypeDeclHandler = self.refuse_doctype
         self.parser.StartElementHandler = self.start_element

@@ -52,6 +52,7 @@ def read_properties(
     data: bytes, file: str = "", source: Source = Source.FILE
 ) -> tuple[list[ParsedEntry], list[ParseError]]:
     """Read Java's format. Decode as UTF-8 if the text is valid UTF-8, or else as ISO-8859-1, like Java."""
+    # ISO-8859-1 accepts all bytes, so UTF-16 would become text with other keys.
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ParseError("it is encoded in UTF-16", "save it as UTF-8, or in ISO-8859-1 with \\uXXXX escapes", 1)
     try:

@@ -95,6 +95,8 @@ def without_secret(text: str, raw: Any, shown: str | None) -> str:
     if shown is None or not str(raw):
         return text
     secrets = _secrets_in(raw, shown)
+    # Marks stand for the secrets while pieces are searched: a reference such as `${env:TOKEN}` may itself contain a
+    # piece.
     for number, (secret, _) in enumerate(secrets):
         text = text.replace(secret, f"\0{number}\0")
     pieces = {piece.casefold() for secret, _ in secrets for piece in _PIECE.findall(secret)}

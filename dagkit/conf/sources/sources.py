@@ -129,6 +129,7 @@ def _is_there(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as refused:
+        # The name of the application is a part of `properties-NAME`. If no file can have that name, there is none.
         return refused.errno != errno.ENAMETOOLONG
 
 

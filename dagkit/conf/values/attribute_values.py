@@ -61,6 +61,7 @@ def _plain_value(holds: Any, raw: Any, conversion: Conversion) -> Any:
     if isinstance(raw, str) and kind is not str:
         raw = _of_text(kind, raw.strip())
     try:
+        # Strict, because pydantic would accept True for a count, and 1 for a truth value.
         return _adapter(holds).validate_python(conversion.convert(kind, raw), strict=True)
     except ValidationError as invalid:
         raise Unfit(_wanted(kind, invalid)) from invalid
@@ -89,6 +90,7 @@ def _wanted(kind: Any, invalid: ValidationError) -> str:
     return f"it must be {_NAMES.get(kind, getattr(kind, '__name__', kind))}"
 
 
+# Python refuses to convert texts of thousands of digits.
 _NUMBER = re.compile(r"[+-]?\d{1,100}")
 _NAMES: Mapping[Any, str] = {
     str: "text",

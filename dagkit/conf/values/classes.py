@@ -133,6 +133,7 @@ def _in_module(module_name: str, path: list[str], name: str, home: str | None, *
 def _below(module: ModuleType, path: list[str]) -> Any:
     value: Any = module
     for part in path:
+        # Names such as `__class__` and `__globals__` would lead from the author's code to that of Python.
         if part.startswith("__") or (inner := member(value, part, _MISSING)) is _MISSING:
             where = getattr(value, "__qualname__", None) or value.__name__
             raise ClassNotFound(f"{where} has no {part!r}", hint(part) or did_you_mean(part, _public(value)))
@@ -202,9 +203,11 @@ def _newly_imported(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
+        # The module or a package around it does not exist. In the other case it exists, and imports one that does not.
         if missing.name is not None and f"{name}.".startswith(f"{missing.name}."):
             return None
         raise ClassNotFound(f"{name!r} needs the module {missing.name!r}", "install what it needs") from missing
+    # The module may be an author's, whose code may raise anything: it is reported.
     except Exception as broken:
         problem = f"{name!r} cannot be imported: {type(broken).__name__}: {broken}"
         raise ClassNotFound(problem, "fix the module") from broken

@@ -43,6 +43,7 @@ class Conversion:
         wanted = plain(wanted)
         if raw is None or wanted is Any or isinstance(wanted, TypeVar):
             return raw
+        # A plan can be read as an application, and writes functions, classes and bytes as such objects.
         if isinstance(raw, Mapping) and (mark := next(iter(raw), None)) in _PORTABLE:
             return _PORTABLE[mark](self, raw)
         if is_union(wanted):
@@ -199,6 +200,7 @@ _FORMS: tuple[tuple[Any, Form], ...] = (
 def _portable_function(conversion: Conversion, raw: Mapping[str, Any]) -> Any:
     refuse_code(conversion)
     name = str(raw["$function"])
+    # A lambda is called `<lambda>`, and what is defined in a function has `<locals>` in its name.
     if "<" in name:
         raise Unfit(f"{name} has no name that a file could refer to")
     return find_function(name, conversion.home)

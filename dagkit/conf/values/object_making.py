@@ -248,6 +248,7 @@ def _built(cls: type, *arguments: Any, **properties: Any) -> Any:
         raise Unfit(f"{cls.__name__} {problem}: {refused}") from refused
     except Exception as refused:
         raise Unfit(f"{cls.__name__} refuses it: {refused}") from refused
+    # The constructor of a component never raises for invalid properties: it keeps them as faults.
     if isinstance(instance, Component) and instance.faults:
         raise Unfit(f"{cls.__name__} refuses it: {instance.faults[0].path}: {instance.faults[0].message}")
     return instance

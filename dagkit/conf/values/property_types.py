@@ -87,6 +87,7 @@ def class_in(wanted: Any) -> type | None:
 def accepts(member: Any, value: Any) -> bool:
     """Whether pydantic accepts the value for a member of a union."""
     cls = class_in(member)
+    # pydantic has no schema for many classes of authors, so their objects are accepted here.
     if cls is not None and isinstance(value, cls):
         return True
     try:
@@ -183,6 +184,7 @@ def keeps_secret(component: BaseModel, path: PropertyPath | str) -> bool:
 
 def may_hold_secret(wanted: Any) -> bool:
     """Whether values of this type, or parts of them, are secrets."""
+    # A list, because an annotation need not be hashable.
     seen: list[Any] = []
     waiting = [wanted]
     while waiting:

@@ -54,6 +54,7 @@ export function pauses(least = LEAST_MILLIS) {
     isDue: () => performance.now() >= due,
     take: async (answer) => {
       const began = performance.now();
+      // While an answer is awaited, no further one is due.
       due = Infinity;
       try {
         return await answer();

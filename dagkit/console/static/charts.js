@@ -58,6 +58,7 @@ export function chart(title, at, lines, shown, { stepped = false, least = 1000 }
   };
   let plot = null;
   titled(-1);
+  // Draw when the size is known: the figure is not in the page yet.
   new ResizeObserver(() => (plot ? plot.setSize(sizes()) : (plot = draw()))).observe(place);
   return figure;
 }

@@ -42,6 +42,7 @@ function ended(status) {
     case "silent":
       return [["amiss", `The driver on ${status.driver.host} has been silent since ${lately(status.at)}: it may be cut off, and still run.`]];
     case "failed": {
+      // An error after which the window ran again is not the one that ended the run.
       const error = status.error?.again ? null : status.error;
       const why = error ? `: ${firstLine(error)}` : "";
       return [["amiss", `The run ended with an error at ${lately(error?.at ?? status.at)}${why}. The next launch ${next}, and no record is lost.`, ...again]];

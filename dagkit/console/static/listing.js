@@ -68,6 +68,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
 
   function shown() {
     const isPart = page.continues && (asked.sort || page.next === null);
+    // Replacing the table takes the focus away from its heads, so it is set again below.
     const head = document.activeElement?.closest?.("th")?.cellIndex;
     const isWithin = place.contains(document.activeElement);
     place.replaceChildren(table(title, columns instanceof Function ? columns() : columns, page.rows, isPart ? "Looking…" : asked.like ? "No row has all of this." : nothing, { sort: asked.sort, by: (sort) => go({ sort, after: 0 }) }));

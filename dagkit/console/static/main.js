@@ -25,6 +25,7 @@ function start() {
   if (HERE !== "/") document.querySelector(".brand").replaceChildren(h("a", { href: "/" }, "All applications"));
   found("views").append(...VIEWS.map((view) => h("li", {}, h("a", { href: `#/${view.id}` }, view.title))));
   addEventListener("hashchange", () => open(true));
+  // Views read the overview when they open, and events renew the view that is open.
   refresh().then(() => open(false)).then(listen);
 }
 
@@ -37,6 +38,7 @@ async function open(moved) {
     else link.removeAttribute("aria-current");
   }
   document.title = `${view.title} · ${run.overview?.application ?? "dagkit"}`;
+  // Until the new view is complete, no view gets the news of the run.
   shown = null;
   const main = h("div", { class: `view ${view.id}` }), reading = h("p", { class: "quiet reading", role: "status" }, "Reading…");
   found("main").replaceChildren(main, reading);

@@ -152,6 +152,7 @@ function annotate(drawing, streams, operators) {
     const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
     if (each.busy >= 0.05) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
   }
+  // Streams of several modules may have one name: each label takes the next of them.
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
     const name = label.dataset.stream;
@@ -165,6 +166,7 @@ function flow(label, stream, known) {
   const texts = label.querySelectorAll("text");
   const [x, y] = ["x", "y"].map((name) => Number(texts[texts.length - 1].getAttribute(name)));
   const source = known.get(stream.tails[0]?.box), sink = known.get(stream.heads[0]?.box);
+  // Operators count items over all of their streams, so only an end with one stream knows the rate of this one.
   const flows = stream.leaving === 1 ? source?.sent_per_second : stream.entering === 1 ? sink?.received_per_second : null;
   const sums = {};
   for (const head of stream.heads)

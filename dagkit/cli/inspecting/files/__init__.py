@@ -40,6 +40,7 @@ def files() -> None:
     """
 
 
+# A second argument is accepted here, so that the message can name the command that was meant.
 @files.command(context_settings={"allow_extra_args": True})
 @of_application_or_only
 @click.option("--state", "wanted", type=click.Choice(_STATES), multiple=True, help="Only this state; repeatable.")

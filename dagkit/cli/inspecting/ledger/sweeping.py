@@ -53,6 +53,7 @@ def _set_aside(opened: Ledger) -> tuple[list[str], list[Fault]]:
     for name in opened.names():
         try:
             key = set_torn_aside(opened, name)
+        # A `LedgerError`, too, but of the storage, which would fail for the other chains as well.
         except StoreError:
             raise
         except LedgerError as error:
