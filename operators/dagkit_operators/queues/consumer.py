@@ -46,6 +46,7 @@ class Consumer:
     ) -> None:
         self._kombu = library("kombu", "queues")
         self._url, self._queue, self._most, self._options = url, queue, most, dict(options)
+        # Values pass between the loop and the thread through deques without the lock: to append and to take are atomic.
         self._received: deque[Delivery] = deque()
         self._delivered: dict[str, list[Any]] = {}
         """The messages that are not acknowledged, as kombu received them, by ID; before they have one, under `""`."""
