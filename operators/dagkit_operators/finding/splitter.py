@@ -257,6 +257,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         # An input operator with work in the background keeps a launch from ending for lack of input, so events are only
         # awaited in launches that run until they are stopped: see `_look_through`.
         if self._events is not None and self._event is None and not looks.are_due(again=self._holds_launch):
+            # To watchfiles, 0 is no limit.
             self._event = context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
 
     def _has_split_all(self) -> bool:
@@ -319,9 +320,11 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         """Scan, and wait until the found files are settled. It runs on another thread, while no file is split."""
         assert self._context is not None, "an operator is set up before it runs"
         if self.scanner.events and self._events is None and self._context.until is Until.STOPPED:
+            # Before the scan, so that a change while it runs starts another one.
             places = [absolute(place) for place in self.scanner.files]
             self._events = FileEvents.of(places, abandoned, recursive=self.scanner.recursive)
         scanned = self._scan_places(abandoned.is_set)
+        # No sleep, so that the end of a launch does not wait for it.
         abandoned.wait(settle_in_millis(scanned.new, self._now_millis()) / 1000)
         return scanned
 

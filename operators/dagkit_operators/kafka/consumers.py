@@ -77,6 +77,7 @@ class Fetched:
 
     def since(self, offset: int) -> "Fetched | None":
         """What of it concerns an offset and later ones; None if nothing does."""
+        # The client noticed this end before the partition grew to the offset.
         if self.end is not None and self.end < offset:
             return None
         before = bisect_left(self.messages.offsets, offset)

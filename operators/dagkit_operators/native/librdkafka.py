@@ -217,6 +217,7 @@ class PartitionQueue:
             addressof(values.column),
         )
         messages = (c_void_p * count).from_address(place)
+        # Counted in C, since to ask each message takes a call.
         headers = [self._headers(message) for message in messages] if with_headers else None
         return MessageColumns(offsets, pa.array(times), keys.array(), values.array(), headers)
 

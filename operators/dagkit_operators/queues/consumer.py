@@ -164,6 +164,7 @@ class Consumer:
     def _consumer(self, connection: Any) -> Any:
         channel = connection.channel()
         queue = self._kombu.Queue(self._queue, channel=channel, no_declare=True)
+        # Passive: a missing queue is an error, and is not created.
         queue.queue_declare(passive=True)
         consumer = self._kombu.Consumer(channel, [queue], on_message=self._receive, prefetch_count=self._most)
         consumer.consume()
