@@ -32,6 +32,7 @@ class StatsAwarePartitioner(StatelessPartitioner, StatsListener):
     def process_stats(self, stats: BatchedOperatorStats) -> Response:
         """Return the load of this partition; for the last one of a round, also whether to repartition now."""
         load = self.load(stats) if stats.last_windowed_stats else 0
+        # Each round begins with the first partition.
         self._loads = [load] if stats.partition == 0 else [*self._loads, load]
         is_last = stats.partition == stats.partitions - 1
         return Response(

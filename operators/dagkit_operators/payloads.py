@@ -113,6 +113,7 @@ class Record(Generic[T_co]):
     value: T_co
 
 
+# State without a type holds no classes. With a tag, records of values without a type stay records there.
 tag(Record, "~record", "block_id", "value")
 
 

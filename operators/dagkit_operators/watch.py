@@ -57,6 +57,7 @@ class WatchedTracker(RestrictionTracker[Watched, Poll]):
         self._watched = watched
         self._claimed: Poll | None = None
         self._is_split = False
+        # The reader claims on its thread, and the watchdog of the deadline splits on another one.
         self._lock = Lock()
 
     def current_restriction(self) -> Watched:

@@ -125,6 +125,7 @@ class GzipContent:
             unused = len(self._inflate.unused_data)
             self._next -= unused
             self.place -= unused
+            # A decompressor of blocks alone ends before the trailer of the member.
             if self._is_raw and len(self._take(TRAILER)) < TRAILER:
                 raise self._broken("it ends within a member")
             self._inflate, self._is_raw = None, False

@@ -182,6 +182,7 @@ class GzipIndex:
             bit, content, point_checksum, length = _POINT.unpack_from(stored, place)
             place += _POINT.size
             packed = stored[place : place + length]
+            # Limited, since damaged bytes with a right checksum may decompress to any length.
             window = zlib.decompressobj().decompress(packed, WINDOW) if length else None
             points.append(Point(bit, content, point_checksum, window))
             place += length

@@ -139,6 +139,7 @@ def _read(place: str) -> bytes:
 
 def _write(place: str, content: bytes) -> None:
     """Write a file so that readers see all of it, or nothing."""
+    # Another process may write the same index at this time.
     ending = f".{secrets.token_hex(4)}.tmp"
     if not is_url(place):
         file = Path(local_path(place))

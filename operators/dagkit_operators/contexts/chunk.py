@@ -66,6 +66,7 @@ class Chunk:
         return self.base + int(self.starts[index])
 
     def _counted(self) -> int:
+        # Only a plain delimiter of one byte can be counted without finding the ends.
         if self.knows_ends or self._wanted or len(self.delimiter) > 1 or self.escape:
             return len(self.offsets) - 1
         import numpy as np  # noqa: PLC0415
@@ -184,6 +185,7 @@ def _offsets(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
     import numpy as np  # noqa: PLC0415
 
     ends = offsets_of(data[last:], delimiter[last])[1:].astype(places_in(len(data))) + last
+    # The last byte of the delimiter is searched for, and the bytes before it are compared only there.
     for distance in range(1, last + 1):
         ends = ends[data[ends - 1 - distance] == delimiter[last - distance]]
     if escape:

@@ -86,7 +86,7 @@ class Encoding:
         return _MARKS.get(self.name, b"")
 
     def to_utf_8(self, chunk: Chunk) -> Chunk | None:
-        """The same lines in UTF-8; None if two of them are equal in it. Positions begin with 0."""
+        """The same lines in UTF-8; None if it has another number of them. Positions begin with 0."""
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         text = self.decoded(chunk.data.tobytes())
@@ -150,6 +150,7 @@ def check_wide_text(path: str, begin: bytes) -> None:
     """
     marked, unmarked = foreign_mark_of(begin), unmarked_of(begin)
     if marked is not None:
+        # Without the order of bytes, which the mark shows: such an encoding skips the mark.
         name = marked.removesuffix("-le").removesuffix("-be")
         raise text_undecodable(path, 0, UTF_8, f"it begins with the byte order mark of {name}", name)
     if unmarked is not None:

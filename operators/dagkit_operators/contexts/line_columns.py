@@ -47,6 +47,7 @@ class ReadLines(Lines):
         while start < len(chunk.data):
             piece = Chunk(chunk.data[start : start + DECODED], chunk.base + start, chunk.delimiter)
             if not piece.is_ended:
+                # If no line ends in the piece, all that is left becomes one piece.
                 whole = piece.last_start or len(chunk.data) - start
                 piece = Chunk(chunk.data[start : start + whole], chunk.base + start, chunk.delimiter)
             yield ReadLines(piece)

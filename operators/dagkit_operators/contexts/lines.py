@@ -185,6 +185,7 @@ class _Reading:
 
     def begin(self, start: int, *, at_line: bool = False) -> bool:
         """Move to the first line that starts at or after `start`; return False if there is none."""
+        # A delimiter that ends at `start` shows that a line starts there.
         self.base = start if at_line else max(0, start - len(self.delimiter))
         self.escapes_before = self._escapes_before(self.base)
         self.stream.seek(self.base)
@@ -216,11 +217,13 @@ class _Reading:
                 return self.latest
             if self.ended:
                 return None
+            # The last bytes may be the beginning of a delimiter.
             searched = max(0, self.filled - len(self.delimiter) + 1)
             self._grow()
 
     def _chunk(self, whole: int, found: int) -> Chunk:
         """The first `whole` bytes as a chunk. `found` is the position of the last delimiter, which saves a search."""
+        # A caller that needed the line ends of the last chunk will need those of this one.
         wanted = self.latest is not None and self.latest.knows_ends
         is_ended = found >= 0 and found + len(self.delimiter) == whole
         last_start = None

@@ -159,6 +159,7 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         """
         size = None if block.end == OFFSET_INFINITY else block.source_size
         end = OFFSET_INFINITY if size is None else size
+        # To the end of the file, since the record may end behind its block.
         rest = replace(block, start=start, end=end, last=True, previous_block_id=None)
         # The tracker grants the one record at `start`, and keeps the first position that it refuses: the next record.
         tracker = RefusingTracker(OffsetRange(start, least))

@@ -135,6 +135,7 @@ class RecordByRecordContext(ReaderContext[T]):
         return self._ahead[start : start + count]
 
     def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:  # noqa: ARG002 - as its base
+        # With the ID, `initialize` would refuse a position in the middle of the file.
         self._stream, self._block = stream, replace(block, start=start, previous_block_id=None)
         self.initialize(stream, self.block, consecutive=False)
         entity = self.next()

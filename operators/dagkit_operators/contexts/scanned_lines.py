@@ -79,6 +79,7 @@ def _to_first_run(pending: bytes, *, is_ended: bool) -> tuple[int, bool]:
         return len(pending), False
     if run.end() < len(pending) or is_ended:
         return run.end(), True
+    # The run may continue in the next bytes, and the line starts after all of it.
     return run.start(), False
 
 
@@ -122,6 +123,7 @@ def _wide_lines(
 ) -> Iterator[tuple[int, bytes, list[int]]]:
     """Whole lines, with the position of the first, and the end of each."""
     is_found = at_line or start == 0
+    # Units start at multiples of their length. A delimiter that ends at `start` begins before it.
     base = start + -start % unit if is_found else max(0, start - len(delimiter)) // unit * unit
     stream.seek(base)
     buffer, pending, is_ended = memoryview(bytearray(max(size, unit))), b"", False

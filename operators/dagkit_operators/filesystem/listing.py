@@ -248,6 +248,7 @@ class _Walk:
         for path, error in bad.items():
             assert leave_out is not None, "it is asked above"
             leave_out(path, error)
+        # A folder with a bad link is listed again: the link may be repaired while the time of its folder stays.
         if self.memory is not None and not bad:
             self.memory.note(folder, status.st_mtime_ns, len(found), [start + entry.name for entry in inner])
         if self.directories and (not everything or folder != self.root):
@@ -325,6 +326,7 @@ def _entries(folder: str) -> Iterator[list[os.DirEntry[str]]]:
 
 def _without_own(listed: Iterable[tuple[str, Found]]) -> Iterator[tuple[str, Found]]:
     """The files without those that dagkit keeps in folders of applications."""
+    # All of them first: the ledger, which shows that a folder belongs to an application, may come after other files.
     files = list(listed)
     homes = [name.removesuffix(LEDGER) for name, _ in files if f"/{name}".endswith(f"/{LEDGER}")]
     for name, found in files:

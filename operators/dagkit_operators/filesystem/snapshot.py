@@ -55,6 +55,7 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
         )
     seen = _file_length(block), facts.get("modified_millis", now.modified_millis)
     is_other = bool(now.version) and now.version != facts.get("version", now.version)
+    # While its time stays, a local file is the one that was split, and is not opened for its first and last bytes.
     is_later = now.modified_millis != seen[1]
     if is_other or (is_later and filesystem is None and _is_another(block)):
         raise FileReplaced(

@@ -55,6 +55,7 @@ class LeavesBadPlaces(Operator):
                 raise
             if self.leave_out is not None:
                 self._leave_out(path, cause_of(error))
+            # A function below may have raised it with a help of its own, which does not name the setting.
             elif isinstance(error.__cause__, OSError):
                 raise InputUnreadable(error.problem, f"fix this, {OR_LEAVE}, {then}") from error.__cause__
             else:

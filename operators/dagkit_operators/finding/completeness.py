@@ -92,6 +92,7 @@ class CompletenessRules(BaseModel):
             # An object with a version appears when it is complete. A time far in the future says nothing about the age
             # of a file, so such a file does not wait.
             return abs(age_millis) < UNCHANGED_MILLIS and not found.version and not found.is_directory
+        # Without a minimum, no file is too young: its age is compared with itself.
         return age_millis < (self.minimum_age_millis or age_millis)
 
     def setting_beside(self, path: str) -> str:
@@ -184,6 +185,8 @@ class IncompleteFiles:
         """
         if launched is None or not self._waits_by_default:
             return False
+        # The user who writes a file and launches expects its lines. Files that are changed later could delay the end
+        # for ever.
         return any(changed <= launched.timestamp() * 1000 for changed in self._young.values())
 
     @property

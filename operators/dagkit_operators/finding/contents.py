@@ -49,6 +49,7 @@ class Examined:
 
 def hash_of(found: Found, algorithm: str = "sha256") -> str:
     """The hash of a file up to the length with which it was found, as hexadecimal digits."""
+    # Without `usedforsecurity=False`, systems that allow only algorithms of FIPS refuse MD5.
     content, rest = hashlib.new(algorithm, usedforsecurity=False), found.length
     for chunk in bytes_of_file(found):
         content.update(chunk[:rest])
@@ -90,6 +91,7 @@ def settled_hash(found: Found, length: int, now_millis: int) -> str:
     try:
         hashed = hash_of(found._replace(length=length))
         with reading_from(found.path):
+            # After reading, so that a change while it was read is noticed, too.
             is_same = looked_up(found.path) == found
     except InputUnreadable as error:
         if not is_gone(error):

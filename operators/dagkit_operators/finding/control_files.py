@@ -37,7 +37,9 @@ def stated_checksum(control: Found, found: Found) -> Stated | None:
     length = hashlib.new(_algorithm(control), usedforsecurity=False).digest_size * 2
     for line in _text(control).splitlines():
         checksum, _, name = line.strip().partition(" ")
+        # An asterisk marks a file that md5sum has read in binary mode.
         name = name.lstrip(" *").rpartition("/")[2]
+        # A checksum file for a single file may leave out its name.
         if name in ("", name_of(found.path)) and re.fullmatch(rf"[0-9a-fA-F]{{{length}}}", checksum):
             return Stated(checksum.lower())
     return None

@@ -111,6 +111,7 @@ def _unseen(found: Found, scanner: DirectoryScanner, before: ReadBefore, now_mil
     if reason:
         return FileState(found.path, "ignored", reason)
     if opens and not found.is_directory:
+        # As the scan does for a receipt, so that a file that cannot be read is reported now.
         next(bytes_of_file(found), b"")
     return FileState(found.path, "new")
 

@@ -190,6 +190,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
             # Deferred and not claimed: a list that gets the pattern back does not send it again.
             tracker.defer_remainder(NEXT_LAUNCH)
             return
+        # A relative pattern begins where the application was launched; a worker may run elsewhere.
         place = absolute(element, self._home)
         self._left_out.clear()
         with reading_from(place, _THEN if is_url(place) else f"{OR_LEAVE}, {_THEN}"):

@@ -92,6 +92,7 @@ class ReadBefore:
 
     def add(self, found: Found, inode: Inode, content: str | None) -> str:
         """Remember a file by its inode and the digest of its content. Return why not to read it; empty if it is new."""
+        # Under its new name, too. Otherwise each later scan would examine the renamed file again.
         known = self.seen.add(found)
         if self._was_renamed(inode):
             self._added.append(Remembered(known))

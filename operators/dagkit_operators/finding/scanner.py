@@ -100,6 +100,7 @@ class DirectoryScanner(CompletenessRules):
                 for found in self._scan(root, once_there=once_there, memory=memory, skips=skips):
                     is_empty = False
                     yield found
+            # Files in folders that were not listed again were not yielded, and are there.
             if is_empty and not once_there and (memory is None or memory.files == skipped):
                 _log_empty(root, self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp)
 

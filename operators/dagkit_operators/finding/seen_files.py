@@ -160,6 +160,7 @@ class SeenFiles:
         digests = [known for known in possible if known in self._scans]
         for known in digests:
             self.there -= self._scans.pop(known) == self._scan
+        # A portion that is as in the last scan is not looked up, and would hide that the file is unknown now.
         self._portions.clear()
         self._portions_now.clear()
         return bool(digests)
@@ -196,6 +197,7 @@ def _portions(there: Iterable[Found]) -> Iterator[list[Found]]:
     portion: list[Found] = []
     for found in there:
         portion.append(found)
+        # `hash` differs from process to process. That does no harm, since portions are kept in the process only.
         if not hash(found[0]) & _BORDER:
             yield portion
             portion = []

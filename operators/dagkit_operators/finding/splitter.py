@@ -214,7 +214,9 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             self.known = self.contents = self.inodes = ""
             self.refused = {}
             self.unchanged = {}
+            # What an earlier launch read is read again, and the ledger needs another source for the same path.
             self.paths_return = self.next_block_id > 0
+        # The digests of a state all have one form. So the older form is left only while there are none.
         self.knows_paths = self.knows_paths or not self.known
         remembered = Remembered(self.known, self.inodes, self.contents)
         self._before = ReadBefore(self.scanner, remembered, by_path=self.knows_paths)
@@ -231,6 +233,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         assert context is not None, "an operator is set up before it runs"
         if self._event is not None and self._event.done():
             has_changed, self._event = self._event.result(), None
+            # A change does not wait for the interval: None means that the next look is due at once.
             looks.next = None if has_changed else looks.next
         if self._has_split_all() and looks.are_due(again=self._holds_launch):
             looks.begin(partial(self._look_through, looks.abandoned))
@@ -254,6 +257,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         # An input operator with work in the background keeps a launch from ending for lack of input, so events are only
         # awaited in launches that run until they are stopped: see `_look_through`.
         if self._events is not None and self._event is None and not looks.are_due(again=self._holds_launch):
+            # To watchfiles, 0 is no limit.
             self._event = context.in_background(partial(self._events.wait, looks.due_in_millis() or 1))
 
     def _has_split_all(self) -> bool:
@@ -299,6 +303,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
 
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""
+        # The scan ran on another thread, and only the thread of the loop may send items and change states.
         self._found.extend(scanned.new)
         self._changed = set(scanned.changed)
         for file in scanned.refused:
@@ -315,9 +320,11 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         """Scan, and wait until the found files are settled. It runs on another thread, while no file is split."""
         assert self._context is not None, "an operator is set up before it runs"
         if self.scanner.events and self._events is None and self._context.until is Until.STOPPED:
+            # Before the scan, so that a change while it runs starts another one.
             places = [absolute(place) for place in self.scanner.files]
             self._events = FileEvents.of(places, abandoned, recursive=self.scanner.recursive)
         scanned = self._scan_places(abandoned.is_set)
+        # No sleep, so that the end of a launch does not wait for it.
         abandoned.wait(settle_in_millis(scanned.new, self._now_millis()) / 1000)
         return scanned
 
@@ -368,6 +375,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         new: list[bytes] = []
         for unseen in seen.unseen(there, once=len(self.scanner.files) == 1):
             if reads:
+                # Asked after each file: to read a thousand of them would delay the end of a launch.
                 new += map(packed, takewhile(lambda _: not is_abandoned(), self._examine_new(unseen, now_millis)))
             else:
                 new += map(packed, self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen)
@@ -378,6 +386,7 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
 
     def _examine_new(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
         """Those of the new files that are complete, after reading them. Those that cannot be read are left out."""
+        # One by one, so that only the file that cannot be read is left out.
         for found in new:
             ready: Iterable[Found] = [found]
             examined: list[Found] = []

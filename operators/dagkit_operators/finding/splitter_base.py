@@ -128,6 +128,8 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
                 return
             if not tracker.try_claim(0):
                 return
+            # The file was missing when its work was measured, so that its work has no bytes. It may be there now, and
+            # is reported as missing all the same.
             if status is None or (stop == 1 and status.length and self.on_missing == "send"):
                 self.missing.emit(element)
                 tracker.try_claim(stop)

@@ -276,6 +276,7 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
         many = min(max(self._most, self.next_block_id), MOST_SMALL_BLOCKS)
         while blocks < (most := many if self.blocks_threshold is None and size < SMALL_BYTES else self._most):
             if self.cut is None:
+                # Files are limited as blocks are, since one without blocks sends its metadata, too.
                 info = self.get_file_info() if files < most else None
                 if info is None:
                     return

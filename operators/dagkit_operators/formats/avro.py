@@ -60,6 +60,7 @@ class AvroReaderContext(TabularContext):
         try:
             _, marker = _read_header(source, block.path)
         except AvroBroken:
+            # A broken header with more bytes behind it is damaged, and not cut off.
             return not source.peek(1)
         if block.start > source.tell() and _seek_block(source, marker, block.start, block.end) is None:
             return False
@@ -68,6 +69,7 @@ class AvroReaderContext(TabularContext):
             _read_number(source)  # how many records
             source.seek(_read_number(source), io.SEEK_CUR)
             ended = source.read(MARKER)
+        # The file ends within a marker, or without one. Other bytes there are damage.
         return ended != marker and marker.startswith(ended)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
@@ -89,6 +91,7 @@ class AvroReaderContext(TabularContext):
             except AvroBroken as fault:
                 yield fault
                 reading = self._open_blocks(source, block.path)[0]  # a reader ends with its first error
+                # The search begins a marker before this position, so with the block that is broken.
                 place = _seek_block(source, marker, place + MARKER, block.end)
                 continue
             if self.selects:

@@ -215,6 +215,7 @@ class CsvContext(LineFormat):
             include_columns=[field.name for field in included],
             column_types={field.name: field.type for field in included},
             null_values=list(self.null_values),
+            # A missing value is null only in fields that may be None: see `_with_nulls`.
             strings_can_be_null=False,
         )
         try:

@@ -73,6 +73,7 @@ def _compared(
     field = pc.field(*path)
     if constant is None:
         return {"==": field.is_null(), "!=": field.is_valid()}.get(operation)
+    # Each value is missing, for which only `!=` holds.
     if pa.types.is_null(kind):
         return pc.scalar(operation == "!=")
     if operation in _TEXTS and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):

@@ -96,6 +96,7 @@ class KafkaClient(Operator):
             if name in _DECIDED:
                 raise ValueError(f"the setting {name} cannot be changed: {_DECIDED[name]}")
             known = setting_names()
+            # Without the list, a wrong name is refused only when a client is made, after the application was compiled.
             if known and name not in known:
                 meant = did_you_mean(name, sorted(known), "librdkafka's CONFIGURATION.md lists them")
                 raise ValueError(f"the client library has no setting {name}; {meant}")
@@ -109,6 +110,7 @@ class KafkaClient(Operator):
 
 def confluent() -> Any:
     """The client library. Raise `library-missing` if it is not installed."""
+    # The package does not import this module, and `create_client` reads it as an attribute of the package.
     library("confluent_kafka.admin", "kafka")
     return library("confluent_kafka", "kafka")
 

@@ -31,7 +31,9 @@ DEFAULTS: Mapping[str, Any] = {
     "group.id": "dagkit",
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
+    # The last offsets may be ends of transactions, which no fetch brings: only this event shows that nothing follows.
     "enable.partition.eof": True,
+    # Any other value skips removed messages without a report.
     "auto.offset.reset": "error",
     "fetch.wait.max.ms": 50,
     "reconnect.backoff.max.ms": 1000,
@@ -75,6 +77,7 @@ class Fetched:
 
     def since(self, offset: int) -> "Fetched | None":
         """What of it concerns an offset and later ones; None if nothing does."""
+        # The client noticed this end before the partition grew to the offset.
         if self.end is not None and self.end < offset:
             return None
         before = bisect_left(self.messages.offsets, offset)
@@ -119,6 +122,7 @@ class Positioned:
         """Continue at this offset, with at most so many messages in one fetch."""
         self.topic, self.partition, self.offset = topic, partition, offset
         self._ahead, self._end = [], None
+        # Otherwise an earlier outage, which may be over, would end the first wait at once.
         self.failures.clear()
         self._release()
         # Before the assignment, since librdkafka uses the queue from the first message on.
@@ -150,6 +154,7 @@ class Positioned:
         while self._ahead:
             fetched = self._ahead.pop(0)
             self._end = fetched.end
+            # An end with messages behind it is no end any more: they were written after the client had noticed it.
             if fetched.end is None or not self._ahead:
                 return fetched
         return Fetched()
@@ -188,6 +193,8 @@ class Positioned:
         """What has arrived, or arrives within this time."""
         if self._queue is None:
             first = self.consumer.poll(seconds)
+            # Only the first message is waited for: `consume` would wait until all of them are there, or the time is
+            # over.
             return [] if first is None else list(_of_objects([first, *self.consumer.consume(most - 1, 0)]))
         # Messages come by the queue of the partition. This poll reports failures of connections.
         self.consumer.poll(0)
@@ -262,6 +269,7 @@ class Consumers:
 
     def close(self) -> None:
         """Close the unused consumers of this process."""
+        # Closing needs the threads of the library, which do not exist in a fork.
         if self._process != os.getpid():
             return
         with self._lock:

@@ -94,6 +94,7 @@ def schema() -> "pa.Schema":
     import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     header = pa.struct([("name", pa.string()), ("value", pa.binary())])
+    # Large, since the compiled functions address keys and values by 64 bits.
     content = pa.large_binary()
     return pa.schema({"key": content, "value": content, "headers": pa.list_(header), "timestamp_millis": pa.int64()})
 

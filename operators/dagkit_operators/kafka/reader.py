@@ -143,6 +143,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         if is_there:
             self._wait(source, reason, tracker)
             return False
+        # An offset beyond the end is that of another topic of the same name, whose first messages must not be skipped.
         if self.on_removed == "fail" or first <= source.offset:
             raise removed(partition, source.offset, first, retention)
         _log.warning("%s", removed(partition, source.offset, first, retention).problem)
@@ -191,6 +192,8 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         source.failures.check(self.bootstrap_servers)
         source.leave()
         pause = outage_of(f"Kafka at {self.bootstrap_servers}").failed(source.failures.last or reason)
+        # A launch with an end waits for unanswered work. Otherwise it would end beside a broker that has just been
+        # started, and report that all was read.
         tracker.defer_remainder(timedelta(seconds=pause), unanswered=True)
 
     def _batch(self, element: KafkaRange, messages: Messages) -> Batch[Any]:

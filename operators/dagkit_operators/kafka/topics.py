@@ -72,6 +72,7 @@ class Topics:
         with self._answering():
             asked = self._admin.describe_topics(wanted, request_timeout=self._seconds)
             ids = {topic: future.result().topic_id for topic, future in asked.items()}
+        # The halves are signed numbers. A broker without IDs answers with zeros.
         bits = {
             topic: (uuid.get_most_significant_bits(), uuid.get_least_significant_bits()) for topic, uuid in ids.items()
         }
@@ -106,6 +107,7 @@ class Topics:
             try:
                 created[topic].result(self._seconds)
             except self._library.KafkaException as failed:
+                # Another writer may have created it since it was looked for.
                 if failed.args[0].name() != "TOPIC_ALREADY_EXISTS":
                     raise
 

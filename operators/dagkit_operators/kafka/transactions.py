@@ -60,6 +60,7 @@ def last_window(topics: Topics, topic: str, writer: str, settings: Mapping[str, 
             message = consumer.poll(max(0.0, until - time.monotonic()))
             if message is None or (message.error() is not None and message.error().name() != "_PARTITION_EOF"):
                 raise Unavailable(f"the windows in topic {topic} cannot be read: {failures.last or 'no answer'}")
+            # The end of the partition. The offsets before it that brought no message are ends of transactions.
             if message.error() is not None:
                 start = message.offset()
                 continue
@@ -124,6 +125,7 @@ class TransactionalTopic:
         """Sends columns; None without compiled C."""
         self._writer = ""
         self._last = 0
+        # Before the first transaction, no timeout explains that the cluster refuses the producer.
         self._began = math.inf
         """When the last transaction began."""
 
@@ -159,6 +161,8 @@ class TransactionalTopic:
             for entry in window.entries():
                 for columns in columns_in(entry):
                     self._send(columns)
+            # In the same transaction, so that the number is there exactly if the messages are. It is no offset of a
+            # consumer group: brokers remove those of a group without members after a week.
             self._enqueue(self._windows_topic, str(window.window_id).encode(), self._writer.encode(), partition=0)
             self._producer.commit_transaction()
         self._last = window.window_id
@@ -181,6 +185,7 @@ class TransactionalTopic:
     def _send(self, columns: "pa.RecordBatch") -> None:
         """Give messages to the producer, and wait while its queue is full."""
         keys, values, headers, times = columns.columns
+        # The compiled function sends no headers.
         if self._sender is None or headers.null_count < len(headers):
             for message in messages_in(columns):
                 self._produce(message)
@@ -192,6 +197,7 @@ class TransactionalTopic:
                 self._wait_for_room()
             elif error:
                 raise confluent().KafkaException(confluent().KafkaError(error))
+        # Errors of connections arrive only with a poll.
         self._producer.poll(0)
 
     def _wait_for_room(self) -> None:

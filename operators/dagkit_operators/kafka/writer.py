@@ -143,6 +143,7 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
         if self._open is None:
             self._open = OpenEntry()
         if self._single:
+            # They came before what is added next, and messages of one key keep their order.
             single, self._single = self._single, []
             self._open.add(columns_of(single))
         return self._open

@@ -186,6 +186,7 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
     def end_window(self) -> None:
         ended = [result for key in list(self.open_windows) for result in self._ended(key)]
         if ended:
+            # Sorted by key first: the second sort, which is stable, keeps this order within a window.
             by_key = sorted_by_key((result.key, result) for result in ended)
             in_order = sorted((result for _, result in by_key), key=lambda result: (result.end, result.start))
             self.results.emit_batch(Batch.of(in_order))
@@ -246,6 +247,8 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
         known = self.open_windows.get(key, [])
         joined = [window for window in known if window[0] < end and start < window[1]]
         start, end = min([start, *(window[0] for window in joined)]), max([end, *(window[1] for window in joined)])
+        # Judged after the sessions are joined: a record that is late by itself may belong to a session that still takes
+        # records.
         if self._is_over(end):
             return False
         for window in joined:

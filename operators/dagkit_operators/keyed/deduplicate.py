@@ -57,6 +57,7 @@ class Deduplicate(Operator, Generic[T]):
         return RoutingKey(self.key)
 
     def setup(self, context: Context) -> None:
+        # `begin_window` is called in the first streaming window of an application window only.
         self._window_id = context.window_id
 
     def begin_window(self, window_id: int) -> None:

@@ -61,6 +61,7 @@ class _TwoSides(Operator, Generic[L, R]):
         return self.most_windows
 
     def setup(self, context: Context) -> None:
+        # `begin_window` is called in the first streaming window of an application window only.
         self._window_id = context.window_id
         if self.most_windows is not None:
             self._horizon = (self.most_windows - 1) * context.value(OperatorContext.APPLICATION_WINDOW_COUNT)

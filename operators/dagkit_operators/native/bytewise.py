@@ -44,6 +44,7 @@ def offsets_of(data: "Bytes", byte: int) -> "Places":
     import pyarrow as pa  # noqa: PLC0415
 
     kind, library, room = places_in(len(data)), compiled(), len(data) // SPARSE + 1
+    # C writes positions of 32 bits.
     if library is None or library.ends is None or kind != np.int32:
         places = _places_by_words(data, byte)
         offsets = np.empty(len(places) + 1, kind)
@@ -118,11 +119,13 @@ def kept_by_beginning(values: "pa.BinaryArray | pa.LargeBinaryArray", text: byte
     import pyarrow.compute as pc  # noqa: PLC0415
 
     library = compiled()
+    # C reads offsets of 32 bits, which large arrays do not have.
     if library is None or not len(values) or not pa.types.is_binary(values.type):
         begin = begin_with(values, text)
         return values.filter(begin if wanted else pc.invert(begin))
     _, offsets, data = values.buffers()
     held = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    # Room for all values: how many are copied is known only afterwards.
     copies = pa.py_buffer(np.empty(int(held[-1]) - int(held[0]), np.uint8))
     ends = np.empty(len(held), np.int32)
     place, into = offsets.address + held.itemsize * values.offset, pa.py_buffer(ends).address

@@ -143,6 +143,7 @@ def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "tuple[pa.Reco
         return None
     columns, texts = (_Column * len(kinds))(), []
     for column, name, kind in zip(columns, schema.names, kinds, strict=True):
+        # All values of one name may together be as long as the data.
         made = np.empty(len(data), np.uint8), np.empty(lines + 1, np.int32), np.empty(lines, np.uint8)
         # Arrow gives an address faster than numpy.
         buffers = [pa.py_buffer(one) for one in made]

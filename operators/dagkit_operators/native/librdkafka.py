@@ -131,6 +131,7 @@ def setting_names() -> frozenset[str]:
     except (ImportError, OSError, AttributeError, TypeError):
         return frozenset()
     with tempfile.TemporaryFile() as printed:
+        # `fclose` closes the descriptor that it is given, and Python closes that of its own file.
         file = open_file(os.dup(printed.fileno()), b"w")
         show(file)
         close_file(file)
@@ -165,6 +166,7 @@ class PartitionQueue:
         self._native = native
         self._compiled, self._functions = native.compiled, native.functions
         self._queue = native.queue_of(handle, topic.encode(), partition)
+        # Otherwise its messages would go on to the queue of the consumer.
         native.forward(self._queue, None)
         self._events = (c_void_p * most)()
         self._messages = (c_void_p * most)()
@@ -215,6 +217,7 @@ class PartitionQueue:
             addressof(values.column),
         )
         messages = (c_void_p * count).from_address(place)
+        # Counted in C, since to ask each message takes a call.
         headers = [self._headers(message) for message in messages] if with_headers else None
         return MessageColumns(offsets, pa.array(times), keys.array(), values.array(), headers)
 

@@ -46,6 +46,7 @@ class Consumer:
     ) -> None:
         self._kombu = library("kombu", "queues")
         self._url, self._queue, self._most, self._options = url, queue, most, dict(options)
+        # Values pass between the loop and the thread through deques without the lock: to append and to take are atomic.
         self._received: deque[Delivery] = deque()
         self._delivered: dict[str, list[Any]] = {}
         """The messages that are not acknowledged, as kombu received them, by ID; before they have one, under `""`."""
@@ -163,6 +164,7 @@ class Consumer:
     def _consumer(self, connection: Any) -> Any:
         channel = connection.channel()
         queue = self._kombu.Queue(self._queue, channel=channel, no_declare=True)
+        # Passive: a missing queue is an error, and is not created.
         queue.queue_declare(passive=True)
         consumer = self._kombu.Consumer(channel, [queue], on_message=self._receive, prefetch_count=self._most)
         consumer.consume()

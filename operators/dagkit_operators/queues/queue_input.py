@@ -89,6 +89,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     def teardown(self) -> None:
         if self._consumer is not None:
             disconnect(self._consumer)
+            # The connection confirms its last acknowledgements while it is closed.
             self._forget_removed(UnnamedMessages(self.unnamed))
             self._consumer = None
 

@@ -52,6 +52,7 @@ class OpenStream:
             self.close()
             opens = ExitStack()
             opened = OpenBlock(block, opens.enter_context(setup(block)), make(), opens)
+        # The stream closes at the end, also after a failure, unless it is taken over below.
         with opened.opens.pop_all() as opens:
             yield opened
             # A block that was split is not done: another reader has its end, and the next block begins behind that.

@@ -103,6 +103,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
             joined = type(context).model_validate(values)  # an invalid value is a fault of the property of that name
             # Values from the reader do not count as set in the context: they change with the reader's property.
             object.__setattr__(joined, "__pydantic_fields_set__", set(context.model_fields_set))
+            # Past pydantic, which refuses to assign properties of a component.
             self.__dict__.update({"reader_context": joined, **{name: getattr(joined, name) for name in shared}})
         return self
 
@@ -201,6 +202,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     def _leave_to_the_finder(self, block: Block, tracker: Tracker, reason: str) -> None:
         """Read nothing of a block, since the file is found again and read as a whole."""
         _log.warning("%s %s; it is read when it is found again", shown(block.path), reason)
+        # Empty: this reading writes no receipt, since a later one reads the file.
         self._instead = {} if "receipt" in (block.facts or {}) else None
         tracker.try_claim(block.end)
 
@@ -235,6 +237,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         # Its hash and its status must be those of the same content: a change within a tick would keep the time.
         time.sleep(settles_in_millis(now, time.time_ns() // 1_000_000) / 1000)
         content, buffer = hashlib.sha256(), memoryview(bytearray(self.chunk_size))
+        # The block as it was found would end the stream at the old length.
         with self.setup_stream(replace(block, end=now.length, facts={"length": now.length})) as stream:
             while count := stream.readinto(buffer):
                 content.update(buffer[:count])

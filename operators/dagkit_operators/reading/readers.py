@@ -93,6 +93,7 @@ class RecordReader(BlockReader[bytes]):
         if fixed is not None and fixed.length not in (None, length):
             raise ValueError(f"record_length is {length}, and reader_context.length is {fixed.length}; set one of them")
         context = FixedBytesReaderContext(length=length, chunk_size=self.chunk_size)
+        # Past pydantic, which refuses to assign properties of a component.
         self.__dict__.update(reader_context=context, record_length=length)
         return self
 

@@ -86,6 +86,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
         """Divide the lines that existed when the file was found into parts; the last part is unbounded."""
         # Parts end with complete lines, so that all but the last can be read to their end without waiting.
+        # One byte at least: an empty range has no parts, and the last part is needed for what will be appended.
         *parts, last = OffsetRange(0, max(1, self._last_end(element, 0, element.length))).split(self.part_size)
         yield from parts
         yield OffsetRange(last.start, restriction.stop)

@@ -81,6 +81,7 @@ class Filter(RejectingRowOperator, Generic[T]):
         if not alone:
             return self._where(batch, column, self.predicate)
         if isinstance(column, ReadLines):
+            # In pieces: the texts of a whole chunk leave the cache, and their memory is requested again each time.
             return (self._passing(batch, field, part, self.predicate) for part in column.pieces())
         return self._passing(batch, field, column, self.predicate)
 

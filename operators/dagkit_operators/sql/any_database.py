@@ -31,6 +31,7 @@ class AnyDatabase(Connection):
         super().__init__(name, lambda: module.connect(**options), module)
         self._has_columns = hasattr(self._cursor, "adbc_ingest")
         with self.failing():
+            # Committed below, since a rollback would undo settings that a database keeps in its transaction.
             for statement in session:
                 self._cursor.execute(statement)
             self._connection.commit()
@@ -119,6 +120,7 @@ class AnyDatabase(Connection):
 
     def _quoted(self, name: str) -> str:
         in_sql = quoted_name(name)
+        # In this style, a driver takes a percent sign for the beginning of a parameter.
         return in_sql.replace("%", "%%") if self.mark == "%s" else in_sql
 
     def _mark_of(self, number: int) -> str:

@@ -43,6 +43,8 @@ class Sqlite(Connection):
         (millis,) = parse_qs(urlsplit(url).query).get("timeout_millis", [_BUSY_MILLIS])
 
         def connect() -> Any:
+            # SQLite creates a missing file unless it is opened in this mode, and the file may have gone since it was
+            # looked for.
             connection = driver.connect(str(path) if creates else f"file:{quote(str(path))}?mode=rw")
             with connection.cursor() as cursor:
                 cursor.execute(f"PRAGMA busy_timeout = {int(millis)}")

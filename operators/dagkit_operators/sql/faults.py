@@ -22,6 +22,8 @@ class Kind(Enum):
 
 
 _BY_STATE = (
+    # The connection failed, there is no room, the server stops or has an error of its system, the transaction met
+    # another one, a lock is held, or the server only reads, as one that stands by.
     (Kind.AWAY, ("08", "53", "57", "58", "40", "55P03", "25006")),
     (Kind.REFUSED, ("28", "42501", "3D")),
     (Kind.ROWS, ("21", "22", "23")),

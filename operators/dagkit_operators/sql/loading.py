@@ -71,6 +71,7 @@ class TableLoader:
         """
         # Each attempt begins again instead of going back to a savepoint: the driver of PostgreSQL executes nothing
         # after an error until the transaction is rolled back.
+        # Rows that are refused alone are searched without the earlier pieces, which each attempt would insert again.
         before = earlier if self._tried(iter((rows,))) is None else lambda: iter(())
         good, bad = 0, rows.num_rows
         while bad - good > 1:

@@ -83,6 +83,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
                     yield from reading(element, connection, tracker)
             outage.is_over()
         except Unavailable as error:
+            # A launch with an end waits for unanswered work, instead of reporting that all rows were read.
             tracker.defer_remainder(timedelta(seconds=outage.failed(error.problem)), unanswered=True)
 
     def _whole(
@@ -150,11 +151,13 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
         # More rows may have this key than a page has rows. A key is claimed once, so all of them are read.
         if keys[0] == keys[-1]:
             return connection.table(f"{rows} WHERE {key} = {keys[0]}"), False
+        # The page may end among the rows of its last key, so that the next one begins with this key.
         return page.slice(0, keys.index(keys[-1])), False
 
     def _batches(self, rows: "pa.Table", keys: Sequence[int] | None) -> Iterator[Batch[Any]]:
         """The records of rows, which lie at these keys."""
         shaped = rows if self.record_type is None else _fitted(rows, schema_of(self.record_type))
+        # One batch, since `keys` are the places of all rows.
         for batch in shaped.combine_chunks().to_batches():
             yield Rows(batch, maker_of(self.record_type), lambda: keys).as_batch()
 

@@ -116,6 +116,7 @@ class SqlSplitter(SqlClient, LooksForInput):
             connection.execute(f"SELECT {key} FROM ({self.statement}) AS rows_found ORDER BY {key} {order} LIMIT 1")
             for order in ("ASC", "DESC")
         ]
+        # Not `isinstance`: True and False are integers to it.
         return all(type(value) is int and value >= 0 for rows in ends for (value,) in rows)
 
     def _ranges_of_integers(self, connection: Connection) -> Iterator[SqlRange]:

@@ -38,6 +38,7 @@ class WindowedTable:
         connection = self._connection
         assert connection is not None, "it is prepared before"
         if not self._claims(connection, window):
+            # Otherwise the row of the writer would stay locked until the next window.
             connection.rollback()
             return
         self._loader(connection).load(lambda: together(window, _ROWS_TOGETHER))
@@ -57,6 +58,7 @@ class WindowedTable:
         if connection.schema_of(self._operator.window_table) is None:
             # An index of InnoDB has at most 3072 bytes, and a character up to four.
             connection.execute(f"CREATE TABLE {windows} (writer VARCHAR(700) PRIMARY KEY, window_id BIGINT NOT NULL)")
+            # The rollback below is to undo the entry alone, not the table.
             connection.commit()
         if self._last_window(connection, writer) is not None:
             return

@@ -34,6 +34,7 @@ class DeltaTable(LakeTable):
         if not delta.DeltaTable.is_deltatable(self._name, self._settings):
             if not self._operator.creates_table:
                 raise table_mismatched(f"there is no Delta table at {self._name}")
+            # Another writer may create it at the same time, hence the mode.
             delta.DeltaTable.create(
                 self._name, schema, mode="ignore", partition_by=self._partition_by, storage_options=self._settings
             )

@@ -43,6 +43,7 @@ class IcebergTable(LakeTable):
         if not self._catalog.table_exists(self._name):
             if not self._operator.creates_table:
                 raise table_mismatched(f"the catalog has no table {self._name}")
+            # Another writer may create either at the same time.
             self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
             self._catalog.create_table_if_not_exists(self._name, schema=schema)
         return self._catalog.load_table(self._name)

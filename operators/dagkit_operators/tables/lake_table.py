@@ -33,7 +33,9 @@ class LakeTable(ABC):
         with self._failing():
             staged = described(window)
             for left in reversed(range(_MOST_CONFLICTS)):
+                # Again for each attempt: after a conflict, the newest version may have the window, or other columns.
                 opened = self._opened(staged.schema)
+                # Greater if the ledger is an older copy, whose windows repeat numbers.
                 if self._last_window(opened, window.writer) >= window.window_id:
                     return
                 columns = selected(staged.schema, self._name, self._columns_of(opened))

@@ -97,6 +97,7 @@ def described(window: StagedWindow) -> Description:
         rows = pa.ipc.open_stream(pa.py_buffer(entry)).read_all()
         count, size = count + rows.num_rows, size + len(entry)
         for field in rows.schema:
+            # The first type of a column is enough, since `pieces` casts the others.
             fields.setdefault(field.name, field)
     return Description(pa.schema(fields.values()), size // max(count, 1))
 

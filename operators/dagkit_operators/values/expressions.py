@@ -38,6 +38,7 @@ class Expression:
         self._function = _function_of(operation, operands)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Without the function, which is often a lambda, and is made again of the others.
         return Expression, (self.operation, *self.operands)
 
     def starts_with(self, text: Any) -> "Expression":
@@ -138,6 +139,7 @@ class Expression:
         return Expression(">=", self, other)
 
     def __hash__(self) -> int:
+        # `==` makes an expression, so two expressions are the same if their texts are: see `__bool__`.
         return hash(repr(self))
 
     def __bool__(self) -> bool:
@@ -345,6 +347,7 @@ def _of_lines(operation: str, text: Any, lines: Lines) -> "pa.BooleanArray | Non
     match operation:
         case "ends_with":
             return pc.ends_with(lines.ended, sought + lines.delimiter)
+        # A text with a byte of the delimiter could be found where the line ends, across the delimiter.
         case "contains" if not set(sought) & set(lines.delimiter):
             return pc.match_substring(lines.ended, sought)
     return None

@@ -28,6 +28,7 @@ def key_of(key: Key, item: Any) -> Any:
 
 def key_column(key: Key, batch: Batch[Any]) -> Column:
     """The keys of the items of a batch. They equal those that `key_of` returns for each item."""
+    # Of a Record, the name is that of a field of its value, and not of its own.
     if isinstance(key, str) and batch.made_by not in (None, Record) and key in batch.columns:
         return batch.columns[key]
     column = processed_column(batch, None)

@@ -245,6 +245,7 @@ def maker_of(record_type: type | None) -> "Maker":
         return Maker(None, None)
     fields = fields_of(record_type)
     is_plain = all(arrow_type(field.hint) is not None for field in fields.values())
+    # The values of a class with a constructor or a check of its own are not all that makes its objects.
     is_whole = whole_by_fields(record_type) == tuple(fields) or (issubclass(record_type, tuple) and is_plain)
     return Maker(record_type, None) if is_plain and is_whole else Maker(record_type, _validated(record_type))
 
@@ -342,5 +343,6 @@ def other_members(data: "Bytes", texts: Callable[[], Iterable[str | bytes]], nam
         return Ignored(*others)
     found: list[str] = []
     for text in texts():
+        # Integers stay texts: Python refuses those of very many digits, and only names matter here.
         names.add_others(json.loads(text, object_pairs_hook=MemberPairs, parse_int=str), found)
     return Ignored(len(found), [*dict.fromkeys(found)])

@@ -74,6 +74,7 @@ class ArrowRecords:
         if isinstance(column, Rows) and self._record_type is not None:
             import pyarrow as pa  # noqa: PLC0415 - as above
 
+            # Records that came before the batch stay before it.
             self.flush()
             schema = schema_of(self._record_type)
             self._add(pa.Table.from_batches([column.batch]).select(schema.names).cast(schema))
@@ -137,6 +138,7 @@ def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
     try:
         return made(records)
     except (ValueError, TypeError, OverflowError):
+        # Arrow names neither the record nor its place in the column.
         for record in records:
             try:
                 made([record])

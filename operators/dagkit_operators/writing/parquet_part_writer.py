@@ -128,6 +128,7 @@ class ParquetPartWriter(GathersRecords[T]):
 
     def _part_in(self, folder: str, schema: "pa.Schema") -> "_OpenPart":
         """The file in a folder that takes rows with these columns."""
+        # Taken out and put in again below: the first one of `_parts` is the one that was not written to for longest.
         part = self._parts.pop(folder, None)
         if part is not None and part.schema != schema:
             self._finish(part)
@@ -176,6 +177,7 @@ def _by_folder(table: "pa.Table", columns: Sequence[str]) -> "Iterator[tuple[str
     labels = pa_compute.binary_join_element_wise(*(_labels(name, table.column(name)) for name in columns), "/")
     encoded = labels.dictionary_encode()
     codes = encoded.indices.to_numpy()
+    # Stable, so that the rows of a folder keep their order.
     rows = table.drop_columns(list(columns)).take(np.argsort(codes, kind="stable"))
     start = 0
     for folder, count in zip(encoded.dictionary.to_pylist(), np.bincount(codes).tolist(), strict=True):

@@ -120,6 +120,7 @@ class RolledFiles(Operator):
     def setup(self, context: Context) -> None:
         self._partition = context.partition
         self._partitions = context.partitions
+        # `begin_window` is called in the first streaming window of an application window only.
         self._window = context.window_id
         self._window_millis = context.value(DagContext.STREAMING_WINDOW_SIZE_MILLIS)
 
@@ -169,6 +170,7 @@ class RolledFiles(Operator):
         while index < len(ends):
             last = len(ends)
             if self.max_length is not None:
+                # The header counts, also that of a part that is not begun.
                 length = part.length or len(self._beginning())
                 last = min(last, bisect_right(ends, place + self.max_length - length, index) + 1)
             if self.max_count is not None:

@@ -142,6 +142,7 @@ class FSSliceWriter(Operator):
     def _copy(self, part: FileSlice, checksum: int) -> int:
         """Copy the bytes that a slice names, by way of this process. Return their checksum, after a given one."""
         if self._buffer is None:
+            # Made for the first such slice, and used for all: to clear a buffer for each takes time.
             self._buffer = memoryview(bytearray(CHUNK))
         done = 0
         with reading_from(part.path), opened(part.path) as source:
