@@ -160,6 +160,7 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
     except DagkitError:
         raise
     except Exception as error:
+        # First: if Java has ended, the error is only a consequence, such as a broken connection.
         if not answers(spark):
             raise _ended(what, spark) from error
         cause = cause_of(error)
@@ -192,6 +193,7 @@ def answers(spark: SparkSession) -> bool:
     if is_connect(spark):
         return not (spark.is_stopped or _is_given_up(spark))  # type: ignore[attr-defined] # only Connect's have it
     try:
+        # Any call to Java shows whether it has ended, and this one changes nothing.
         spark.sparkContext.statusTracker()
     except (Py4JError, OSError, AttributeError):  # an AttributeError: the context was stopped, and has no Java
         return False

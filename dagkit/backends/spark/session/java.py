@@ -104,6 +104,7 @@ def _launching(java: Path) -> Path:
     launcher.parent.mkdir()
     launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java)), removed=removed), encoding="utf-8")
     launcher.chmod(0o755)
+    # `version_of` reads it, and an archive of classes is named after its content.
     if (real / "release").exists():
         (home / "release").symlink_to(real / "release")
     return home

@@ -95,6 +95,7 @@ class Frames:
     def __init__(self, known: Known, targets: Mapping[int, Target]) -> None:
         self._known = known
         self._targets = targets
+        # A stream has few forms, and each of its frames holds one.
         self._form_bytes = functools.lru_cache(maxsize=256)(known.dumps)
         self._form = functools.lru_cache(maxsize=256)(known.loads)
 
