@@ -81,6 +81,7 @@ class Jobs:
         try:
             yield own
         finally:
+            # If Spark itself has ended, there are no tags to remove.
             with suppress(Exception):
                 self._remove(own)
                 self._remove(self._tag)
