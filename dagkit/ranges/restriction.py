@@ -202,6 +202,7 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
 
     def _progress_towards(self, end: float) -> Progress:
         """The numbers of offsets before the last claim, and from it to an end. The caller holds the lock."""
+        # A refused claim may lie beyond the stop.
         at = self.start_position() if self._last is None else min(int(self._last), self.stop_position())
         return Progress(at - self.start_position(), max(0, end - at))
 

@@ -89,6 +89,7 @@ class ScalingPolicy(BaseModel, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Name the policy after its class, unless it declares a name."""
         super().__init_subclass__(**kwargs)
+        # Not `hasattr`: a subclass of a policy would have its name.
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
