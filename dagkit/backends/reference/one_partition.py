@@ -206,6 +206,7 @@ class OnePartition:
             for each in placed:
                 self._at(each.origin)
                 try:
+                    # Within the `try`: a key that cannot be computed is the failure of this item.
                     for state in keyed:
                         state.current_code = keying.code(each.item)
                     handle(each.item)

@@ -94,6 +94,7 @@ def _python_words(text: str) -> str:
     before, found, after = text.rpartition(_TRACEBACK)
     if not found:
         return ""
+    # Java indents the traceback of a worker that does not start.
     line = before.rpartition("\n")[2]
     indent = line if line.isspace() else ""
     lines = [line.removeprefix(indent) for line in after.splitlines()[1:]]

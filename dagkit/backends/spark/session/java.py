@@ -81,6 +81,7 @@ def _installed() -> Path | None:
     if named and (Path(named) / "bin" / "java").exists():
         return Path(named)
     found = shutil.which("java")
+    # A `java` on the path is usually a link into the folder of that Java.
     return Path(found).resolve().parents[1] if found else None
 
 
