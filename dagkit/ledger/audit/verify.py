@@ -119,7 +119,7 @@ def _chain(
             if contents:
                 flaws = list(flaws_of(chain, record))
                 faults += flaws
-                # A damaged list of work would count as lost work, besides its own fault.
+                # The proof reads the same contents, and would end the replay at a damaged one.
                 if proof is not None and not flaws:
                     faults += proof.block(record)
             if isinstance(event := record.block.event, SetTransform):
