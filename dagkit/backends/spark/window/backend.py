@@ -50,8 +50,8 @@ LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
 file of that broadcast on the driver until Spark stops. The difference is room for the rest of the closure."""
 MOST_NAMED = 3
 """The number of operators that the description of a job names."""
-# Input by row takes longer: a window with 1, 4 and 16 MiB for each slot took 428, 491 and 707 ms, and 300, 362 and 433 if
-# it was sent as a whole. But then each task gets the input of all slots.
+# Input by row takes longer: a window with 1, 4 and 16 MiB for each slot took 428, 491 and 707 ms, and 300, 362 and 433
+# if it was sent as a whole. But then each task gets the input of all slots.
 LARGEST_SHARED_BYTES = 16 << 20
 """The largest input of a level that is sent as a whole to each slot. If it is larger, each slot gets only its own."""
 NO_INPUT = pickle.dumps(SlotInput())
@@ -127,6 +127,7 @@ class SparkBackend:
             }
             with spark_errors(failing, self.spark):
                 state, kept = (before, {}) if self._kept is None else self._kept.sent(before)
+            # Apart from what Spark may fail in: an error here is that of an author's codec, or of dagkit.
             inputs = self._inputs(task, state)
             with spark_errors(failing, self.spark):
                 # Only a board needs the number, to learn whether slots without work should wait. Counting takes calls
