@@ -280,6 +280,7 @@ class GrowableOffsetRestrictionTracker(OffsetRestrictionTracker):
 
     def try_split_at(self, position: int) -> SplitRestriction[OffsetRange] | None:
         """Split as a bounded range does: a known position needs no estimate."""
+        # This method looks needless, but `__init_subclass__` disables it in a class that overrides only `try_split`.
         return super().try_split_at(position)
 
     def current_progress(self) -> Progress:
