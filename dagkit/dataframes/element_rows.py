@@ -79,6 +79,7 @@ def _work(reader: SplittableOperator[Any, Any], element: Any) -> Iterator[None]:
     tracker.check_done()
     if tracker.deferred() is not None:
         raise _element_unfinished(type(reader).__name__, element)
+    # For what the operator sent after its last item.
     yield
 
 

@@ -86,6 +86,7 @@ def _lines(path: str, start: int, end: int) -> Iterator[tuple[int, "pa.Array"]]:
     """Chunks of whole lines, each with its place. A compressed file is one stretch."""
     codec = next((name for ending, name in _CODECS.items() if path.partition("?")[0].endswith(ending)), None)
     with _opened(path) as file:
+        # `end` counts compressed bytes.
         source, limit = (file, end) if codec is None else (_decompressed(file, codec), sys.maxsize)
         at, rest = _first_line(source, start), b""
         while at < limit:

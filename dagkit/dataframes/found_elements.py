@@ -71,6 +71,7 @@ class FoundElements:
         """
         began, operator = time.monotonic(), self._input.operator
         while for_everything or time.monotonic() - began < _LONGEST_LOOK_SECONDS:
+            # Before the questions, so that what becomes ready meanwhile ends the wait.
             self._woken.clear()
             if self._input.is_busy:
                 self._woken.wait()
@@ -92,6 +93,7 @@ class FoundElements:
             if first >= end:
                 return
             for offset, emitted in enumerate(discovery.emitted, first):
+                # Control tuples count as discoveries, too, but no reader reads them.
                 if start <= offset < end and not isinstance(emitted.item, Stamped):
                     yield emitted.item
 

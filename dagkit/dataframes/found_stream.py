@@ -138,6 +138,7 @@ def _grouped(elements: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _source(element: Any) -> Any:
+    # Any other element counts as a file by itself.
     return element.source if is_sourced(element) else id(element)
 
 

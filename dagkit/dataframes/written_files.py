@@ -63,6 +63,7 @@ class WrittenFiles(DataSourceReader):
 
 def schema_of(options: BatchOptions) -> StructType | str:
     """The columns of an operator's files: those of the first Parquet file, else one text for each line."""
+    # `partitions` proves them, when Spark reads: verifying takes time, and Spark asks for the schema first.
     files = written_files(options, proven=False)
     if not files or not is_parquet(files[0].path):
         return LINES

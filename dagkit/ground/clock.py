@@ -52,6 +52,7 @@ class SystemClock:
         instant, then = self._latest
         wall, elapsed = self._wall(), self._elapsed()
         now = max(wall, instant + timedelta(seconds=elapsed - then))
+        # In one assignment: another thread must not combine an instant with the elapsed time of another one.
         self._latest = now, elapsed
         return now
 

@@ -110,4 +110,5 @@ def _together(lower: Layer, upper: Layer, *, is_lowest: bool) -> Layer:
     for name in upper.gone:
         entries.pop(name, None)
     entries.update(upper.set)
+    # Below the lowest layer there is nothing that could be gone.
     return Layer(() if is_lowest else {*lower.gone, *upper.gone}, entries)

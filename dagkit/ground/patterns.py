@@ -85,6 +85,7 @@ def _compiled(pattern: str | bytes) -> Any:
     import re2  # noqa: PLC0415 - most workers match no pattern and need not load it
 
     options = re2.Options()
+    # By default, RE2 prints errors to standard error, beside the message that a caller makes of them.
     options.log_errors = False
     if isinstance(pattern, bytes):
         options.encoding = re2.Options.Encoding.LATIN1

@@ -31,6 +31,7 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]  # fsspec has no types
 
         With the mode "create", raise FileExistsError if the file exists: of several writers, one wins.
         """
+        # With a dot: listings of a ledger skip it, if a killed writer leaves it.
         beside = f"{path.rpartition('/')[0]}/.{secrets.token_hex(8)}"
         super().pipe_file(beside, value)
         if mode != "create":

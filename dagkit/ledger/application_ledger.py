@@ -148,6 +148,7 @@ class Ledger:
 
     def by_id(self, dataset_id: str) -> Chain | None:
         """The open chain of a dataset id, if one is open."""
+        # An adopted chain has no dataset before its first block.
         found = (c for c in self._chains.values() if c.standing.dataset and c.dataset_id == dataset_id)
         return next(found, None)
 

@@ -116,6 +116,7 @@ def _fields(event: RunEvent) -> dict[str, Any]:
         del fields["queues"]
         sums = ("positions", "waiting", "waiting_positions", "pending")
         fields |= {name: getattr(event, name) for name in sums}
+    # Each line has it as `app`.
     fields.pop("application", None)
     return {"window": fields.pop("window_id"), **fields} if "window_id" in fields else fields
 

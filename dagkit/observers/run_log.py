@@ -107,6 +107,7 @@ def logged(place: str, application: str) -> Iterator[list[Observer]]:
 
 
 def _append(handler: logging.Handler, line: str) -> None:
+    # By `handle`, which takes the lock. Without arguments, a percent sign in the line stays as it is.
     handler.handle(logging.LogRecord(_logger.name, logging.INFO, "", 0, line, (), None))
 
 

@@ -217,6 +217,7 @@ def _unifiers_changed(old: Sequence[PlannedUnifier], new: Sequence[PlannedUnifie
         yield f"has {_unifiers(len(new))} instead of {len(old)}"
     before, after = ({unifier.name: unifier for unifier in unifiers} for unifiers in (old, new))
     is_reported = len(old) != len(new)
+    # Only if names are unique: otherwise it is unknown which unifier became which.
     for name in _both(before, after) if len(before) == len(old) and len(after) == len(new) else ():
         for text in _unifier_changed(before[name], after[name]):
             is_reported = True

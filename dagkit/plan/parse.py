@@ -24,6 +24,7 @@ def read_plan(text: str, source: str = "the text") -> Plan:
     except (ValueError, RecursionError) as malformed:
         raise plan_unreadable(f"{source} is not a plan: {malformed}", _WRITE_AGAIN) from malformed
     found = data.get("schema") if isinstance(data, dict) else None
+    # First: the fields of another schema would fail one by one, and explain nothing.
     if found != PLAN_SCHEMA:
         raise plan_unreadable(f"{source} is of schema {found!r}; this dagkit reads {PLAN_SCHEMA!r}", _WRITE_AGAIN)
     try:

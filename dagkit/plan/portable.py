@@ -31,6 +31,7 @@ def portable(value: Any) -> Any:
     if id(value) in around:
         return {"$again": _name(type(value))}
     if not around:
+        # An iterator, so that all values within this one use up the same number.
         _LEFT.set(iter(range(MOST)))
     if len(around) == DEEPEST or next(_LEFT.get(), None) is None:
         return {"class": _name(type(value))}
@@ -208,6 +209,7 @@ def _name(cls: type) -> str:
     return cls.__qualname__ if module == "builtins" else f"{module}.{cls.__qualname__}"
 
 
+# The first form that fits counts. Members of an Enum may be texts or tuples, too, so it stands first.
 _FORMS: tuple[tuple[Any, Any], ...] = (
     (Enum, lambda value: portable(value.value)),
     (SecretStr | SecretBytes | Secret, lambda _: MASK),

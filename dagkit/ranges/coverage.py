@@ -26,6 +26,7 @@ def surplus(one: Iterable[Bounds], other: Iterable[Bounds] = ()) -> list[Bounds]
     for position, here in groupby(changes, key=itemgetter(0)):
         depth += sum(change for _, change in here)
         while len(begun) > max(depth, 0):
+            # The range that began last ends first, so one coverage has one list of ranges.
             found.append((begun.pop(), position))
         begun += [position] * (depth - len(begun))
     return sorted(found)

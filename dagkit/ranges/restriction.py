@@ -202,6 +202,7 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
 
     def _progress_towards(self, end: float) -> Progress:
         """The numbers of offsets before the last claim, and from it to an end. The caller holds the lock."""
+        # A refused claim may lie beyond the stop.
         at = self.start_position() if self._last is None else min(int(self._last), self.stop_position())
         return Progress(at - self.start_position(), max(0, end - at))
 
@@ -279,6 +280,7 @@ class GrowableOffsetRestrictionTracker(OffsetRestrictionTracker):
 
     def try_split_at(self, position: int) -> SplitRestriction[OffsetRange] | None:
         """Split as a bounded range does: a known position needs no estimate."""
+        # This method looks needless, but `__init_subclass__` disables it in a class that overrides only `try_split`.
         return super().try_split_at(position)
 
     def current_progress(self) -> Progress:

@@ -131,7 +131,7 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
     @classmethod
     @abstractmethod
     def position_to_fraction(cls, position: P, start: P | None, stop: P | None) -> float | None:
-        """The approximate fraction of `[start, stop)` before a position in it. Called under the lock."""
+        """The approximate fraction of `[start, stop)` before a position in it. A split calls it under the lock."""
 
     @classmethod
     @abstractmethod

@@ -16,6 +16,7 @@ class UnsplittableRangeTracker(RangeTracker[P]):
         assert isinstance(inner, RangeTracker), f"an unsplittable tracker wraps a RangeTracker, not {inner!r}"
         self._inner = inner
 
+    # The usual copy would share the inner tracker, and with it the claims.
     def __copy__(self) -> Self:
         return type(self)(copy(self._inner))
 

@@ -121,6 +121,7 @@ class _Deciding:
             return self._changed(max(wanted, least), TOO_FEW if wanted <= least else rule)
         if wanted < before:
             return self._fewer(wanted, rule)
+        # Without the rest: the time in which fewer were enough is over.
         memory = DrainMemory(shrunk_at_millis=self.memory.shrunk_at_millis, patience=self.memory.patience)
         if wanted == before:
             return _decided(before, FITS, memory)
@@ -154,6 +155,7 @@ class _Deciding:
     def _pays(self, wanted: int) -> bool:
         """Whether more partitions are worth a change, which costs about a window."""
         inputs = self.inputs
+        # No time can be estimated: without a speed, or for work without an end, which shares slots by turns.
         if not inputs.capacity.positions_per_second or inputs.backlog.endless > inputs.before:
             return True
         estimate = DrainEstimate(inputs)

@@ -34,6 +34,7 @@ class Follower:
             return Response()
         inputs, decision = looked
         self._queued.clear()
+        # The ledger keeps the inputs of a decision. One that repeats the decision before with its reason adds nothing.
         changes, reason_is_new = decision.after != inputs.before, decision.rule != self._rule
         self._rule = decision.rule
         return Response(

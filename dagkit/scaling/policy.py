@@ -89,6 +89,7 @@ class ScalingPolicy(BaseModel, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Name the policy after its class, unless it declares a name."""
         super().__init_subclass__(**kwargs)
+        # Not `hasattr`: a subclass of a policy would have its name.
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
@@ -212,6 +213,7 @@ def _entry_points() -> importlib.metadata.EntryPoints:
 def _refuse_foreign(place: str) -> None:
     """Raise PolicyUnknown if settings may not name this module, because importing a module runs it."""
     module, _ = _parts(place)
+    # A module that is loaded has already run.
     if module not in sys.modules and not may_be_named(module, None):
         problem = f"the module {module!r} is neither the application's nor a library's of operators"
         raise PolicyUnknown(f"{problem}; a distribution names its policies under the entry point {GROUP!r}")

@@ -226,6 +226,7 @@ class Lines(_Placed):
         _, places, data = self.ended.buffers()
         flat = memoryview(places).cast("B")
         ends = flat.cast("q" if isinstance(self.ended, pa.LargeBinaryArray) else "i")
+        # A slice shares the buffers of the whole array.
         first, last = ends[self.ended.offset], ends[self.ended.offset + len(self.ended)]
         return memoryview(data)[first:last]
 

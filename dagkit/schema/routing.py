@@ -31,6 +31,7 @@ def routing_code(key: Any) -> int:
     if isinstance(key, int):
         return int(key)
     if isinstance(key, str):
+        # Bytes of a name that are not text are lone surrogates, which UTF-8 has no bytes for.
         return crc32(key.encode("utf-8", "surrogatepass"))
     if isinstance(key, bytes | bytearray | memoryview):
         return crc32(key)
@@ -129,6 +130,7 @@ def _codes_of_array(array: "pa.Array") -> "npt.NDArray[np.int64] | None":
     if array.null_count or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
         return None
     _, places, data = array.buffers()
+    # Arrow may keep no bytes at all for an array of empty texts.
     if data is None:
         return _checksums([b""] * len(array))
     ends = np.frombuffer(places, np.int32)[array.offset : array.offset + len(array) + 1].tolist()

@@ -246,6 +246,7 @@ def _all_values(payload: Any) -> tuple[object, ...]:
     """Every value of the type, if it has finitely many (bool, enums); else empty."""
     if payload is bool:
         return (True, False)
+    # Members of a flag can be combined, so it has more values than members.
     counted = isinstance(payload, type) and issubclass(payload, enum.Enum) and not issubclass(payload, enum.Flag)
     return tuple(payload.__members__.values()) if counted else ()
 
@@ -307,6 +308,7 @@ def _arguments_assignable(source: Any, sink: Any) -> bool:
     if get_origin(sink) is tuple and _fields(source):
         return _tuple_assignable(_fields(source), get_args(sink))
     wanted, given = _arguments(sink), _arguments_as(source, class_of(sink))
+    # `...` stands for any arguments, so only the results are compared.
     if class_of(sink) is abc.Callable and wanted and given and Ellipsis in (wanted[0], given[0]):
         wanted, given = wanted[1:], given[1:]
     if len(wanted) != len(given):

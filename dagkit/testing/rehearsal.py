@@ -213,6 +213,7 @@ class Rehearsal:
         try:
             self.loop.run()
         finally:
+            # The next run reads the chains again, as another process would.
             self.ledger.forget()
 
 

@@ -67,6 +67,7 @@ def _undisturbed(make: Make[SinkT], read: Read, windows: Sequence[Sequence[Any]]
     with tempfile.TemporaryDirectory(prefix="dagkit-sink-") as folder:
         sink, empty = make(Path(folder)), None
         name = type(sink).__name__
+        # A sink may make an empty table or file without any item, which proves nothing.
         _rehearsal(sink, ()).run()
         empty = read(Path(folder))
         _rehearsal(sink, windows).run()

@@ -51,6 +51,7 @@ def check_source(
         for alone in (steady, lost, moved):
             until_answered(name, partial(_look, alone))
         seen, repeated, restored = _found(steady), _found(lost), _found(moved)
+        # Only to tear it down: its state counts as lost.
         lost.restarted()
         if seen != restored:
             help_ = "declare what it remembers as State"

@@ -162,6 +162,7 @@ def _pickled_answer(run: Callable[[], Answer]) -> bytes:
             answer = _Importing(modules) if modules else run()
         except DagkitError as error:
             answer = error
+        # Within the `try`: an answer that cannot be pickled is a defect, and not the death of a process.
         return pickle.dumps(answer)
     except MemoryError:
         # A record may need too much memory. The process ends, so that the record is found as one that ends its worker.

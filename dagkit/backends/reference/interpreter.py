@@ -332,6 +332,7 @@ class _Window:
             code = noting_item(wire.sink.node, keying_of(self.by_name[wire.sink.node], port).code)
             return [one for one in sent if keys.owns(code(one.item))]
         if routing is Routing.DISTRIBUTED:
+            # Each sender begins with another partition, or the first would get the single items of all senders.
             return [each for number, each in enumerate(sent, sender) if number % receiver.count == index]
         return sent
 

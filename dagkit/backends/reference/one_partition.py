@@ -136,6 +136,7 @@ class OnePartition:
         def keep_each(batch: Batch[Any]) -> None:
             order, element, offset, place = self.origin
             offsets = batch.places() or repeat(offset)
+            # `repeat` has no end, so the lengths differ.
             sent.extend(
                 Placed(item, Origin(order, element, at, place))
                 for item, at in zip(batch.items(), offsets, strict=False)
@@ -205,6 +206,7 @@ class OnePartition:
             for each in placed:
                 self._at(each.origin)
                 try:
+                    # Within the `try`: a key that cannot be computed is the failure of this item.
                     for state in keyed:
                         state.current_code = keying.code(each.item)
                     handle(each.item)
@@ -216,6 +218,7 @@ class OnePartition:
         else:
             by_batch = batch_handler_of(self.operator, port)
             assert by_batch is not None, f"{type(self.operator).__name__} has no method for {port}"
+            # A traced attempt takes items one by one: if the process ends, the trace names one record.
             for _, together in groupby(placed, lambda each: each.together if self.trace is None else id(each)):
                 self._take_batch(list(together), by_batch)
         self._at(UNKNOWN)

@@ -244,6 +244,7 @@ class PlainReading:
         self._check_done(tracker)
         if self._traced is not None:
             self._traced.end()
+        # Without what was handed over meanwhile.
         each = now.item
         ended = time.monotonic()
         if self.staging is not None and each.element_id is not None:
@@ -261,6 +262,7 @@ class PlainReading:
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         stop = each.end if rest is None else rest.start
         self.recorder.do(each, stop, now.rows, operator, tracker.skipped())
+        # `_count` adds them, because they were claimed.
         done.positions -= sum(gap.stop - gap.start for gap in tracker.skipped())
         source = self.elements.source_to_report(each, rest)
         if reached is not None and source is not None:

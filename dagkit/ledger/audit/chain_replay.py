@@ -78,6 +78,7 @@ def replay(chain: Chain, chains: InputChains) -> Iterator[tuple[Standing, Record
             raise ChainBroken(_forged(chain.name, record.seq))
         yield standing, record
         standing = advance(standing, record)
+        # The rules ask for declarations only. All other events of a long chain would fill the memory.
         if not isinstance(event, DataEvent):
             witness.keys[record.pointer] = event
     if standing != chain.standing:

@@ -128,6 +128,7 @@ class WindowProof:
     def _given(self, event: ExecuteTransform, record: Record) -> Iterator[tuple[str, WorkBlock | EmittedItem]]:
         """What the root chains list that is new to the window, by their names."""
         numbers = record.carry.consumed or ()
+        # A forged carry may have fewer numbers than inputs. The replay reports it.
         for consumed, number in zip(event.query_inputs, numbers, strict=False):
             chain = self.inputs.get(consumed.dataset_id)
             if chain is None or number is None:

@@ -88,6 +88,7 @@ def _orphans(ledger: Ledger, chain: Chain) -> Iterator[Swept]:
     last = chain.standing.data_at
     current = "start.json" if last is None else f"{last.seq:020d}.json"
     for promise in ledger.store.names(f"{folder}/planned"):
+        # The promise of the next window is kept: after a crash, that window must run as planned.
         if promise != current:
             yield Swept(chain.name, "promise", f"{folder}/planned/{promise}")
     yield from _temporaries(ledger, chain.name)
@@ -136,6 +137,7 @@ def _pack(chain: Chain) -> None:
     """Pack runs of blocks that a crash left loose, and delete files of blocks that a segment holds."""
     starts = {seq - seq % SEGMENT_SIZE for seq in chain.log.loose()}
     for start in sorted(starts):
+        # The head stays a file of its own, by which `Log.find` finds it.
         if start + SEGMENT_SIZE <= chain.head.seq:
             chain.log.pack(start)
 

@@ -15,7 +15,7 @@ from dagkit.ledger.format.faults import ChainBroken, ChainNotFound, Fault, Ledge
 
 
 def refuse_missing(ledger: Ledger) -> None:
-    """Raise the first kind of error that `missing` finds, with the faults of all errors of that kind."""
+    """Raise an error of the kind that `missing` finds first, with the faults of all errors that it finds."""
     errors = list(missing(ledger))
     if errors:
         raise type(errors[0])(*dict.fromkeys(fault for error in errors for fault in error.faults))
@@ -38,6 +38,7 @@ def missing(ledger: Ledger) -> Iterator[LedgerError]:
     for chain in readers:
         try:
             yield from _missing_of(ledger, chain)
+        # A storage that fails shows no loss, and the other chains are in it, too.
         except StoreError:
             raise
         except LedgerError as error:

@@ -119,12 +119,14 @@ def _chain(
             if contents:
                 flaws = list(flaws_of(chain, record))
                 faults += flaws
+                # The proof reads the same contents, and would end the replay at a damaged one.
                 if proof is not None and not flaws:
                     faults += proof.block(record)
             if isinstance(event := record.block.event, SetTransform):
                 lacking = (fault for error in missing_inputs(chain, event, ledger) for fault in error.faults)
                 faults += (fault for fault in lacking if fault not in gone)
             blocks += 1
+        # After a fault, the proof has not seen all blocks, and would report their work as unread.
         if proof is not None and not faults:
             faults += proof.end()
         faults += chain.log.differing()

@@ -103,6 +103,7 @@ class Chain:
             noted = record if hint.seq == record.seq else self.log.record(hint.seq)
             if noted.hash == hint.hash:
                 return
+        # Before the other faults: a chain of another dataset would look cut off or forged.
         seed = self.log.record(0).block.event
         if hint.dataset is not None and isinstance(seed, Seed) and seed.dataset_id != hint.dataset:
             raise ChainBroken(losses.swapped(self.name, self.log.folder, hint.dataset, seed.dataset_id))
@@ -226,6 +227,7 @@ class Chain:
             sequence_number=self.standing.next_seq,
             event=event,
         )
+        # By its number, the witness finds a block of an input with one read; without it, it searches.
         numbers = {
             part.input.new_block_hash: part.seq
             for part in (() if planned is None else planned.inputs)
@@ -254,6 +256,8 @@ class Chain:
         try:
             self.log.create(record.seq, line)
         except SequenceTaken as error:
+            # As if this session had appended: else `refresh` would open the chain again, and two drivers would take
+            # turns.
             self._fenced, self._wrote = error, True
             raise
         self._wrote = True

@@ -20,6 +20,7 @@ WORDS: dict[Shelf, str] = {"data": "slice", "checkpoints": "checkpoint"}
 INLINE_LIMIT = 4096
 """The most bytes of text that are stored inside the record: a window and its state then cost one durable write."""
 
+# Without it, the logical and the physical hash of a slice would be equal.
 _LINES_DOMAIN = b"dagkit.lines/1\n"
 
 

@@ -68,12 +68,14 @@ def _unsealed(content: bytes, chain: str, place: str) -> Promise:
     try:
         document = read_json(content)
         check = document.pop("check", None)
+        # A later format may have another check. `parse` refuses it, and names the format.
         is_whole = document.get("format", PROMISE_FORMAT) != PROMISE_FORMAT or check == _check(document)
     except (ValueError, AttributeError, TypeError) as error:
         raise ChainBroken(_damaged(chain, place)) from error
     if not is_whole:
         raise ChainBroken(_damaged(chain, place))
     promise = parse(Promise, document, PROMISE_FORMAT, chain)
+    # As for blocks: one value has many texts, and only one of them was written.
     if _sealed(promise) != content:
         raise ChainBroken(_damaged(chain, place))
     return promise

@@ -110,6 +110,7 @@ def planned(dataset_id: str, last: Position, upto: InputBlock | None) -> Planned
             prev_block_hash=last.block_hash,
             new_block_hash=upto.hash,
             prev_offset=last.offset,
+            # An empty interval is written by absence, also if the new blocks add no data.
             new_offset=None if upto.offset == last.offset else upto.offset,
         ),
         seq=upto.seq,

@@ -80,6 +80,7 @@ class StoredWitness:
         if chain is None or head is None:
             return None
         last = chain.last
+        # The last data block is known, and costs no read.
         if last is not None and last.hash == block_hash:
             return last
         number = self.numbers.get(block_hash)

@@ -133,6 +133,7 @@ def _export_contents(chain: Chain, record: Record, folder: Path) -> None:
 def import_into(ledger: Ledger, source: Path) -> Export:
     """Import every chain of the export, checking each block and the exported heads; import all chains or none."""
     export_ = _read_export(source / "export.json")
+    # The rules ask for the blocks that a derivative chain has consumed.
     roots_first = sorted(export_.chains, key=lambda chain: chain.kind is DatasetKind.DERIVATIVE)
     # The heads can be compared only at the end, when a cut or changed chain would already be committed and look valid.
     # So the whole import is first tried in memory.
@@ -152,6 +153,7 @@ def _read_export(path: Path) -> Export:
     if canonical(export_.as_json()) != canonical(document):
         raise ChainBroken(_unreadable(str(path), "it is not in the form that an export writes"))
     for chain in export_.chains:
+        # Any other path may lead out of the export.
         if chain.file not in (_file(chain.name, "yaml"), _file(chain.name, "json")):
             raise ChainBroken(_unreadable(str(path), f"{chain.file!r} is not the file of {chain.name!r}"))
     return export_

@@ -170,6 +170,7 @@ def parse(model: type[WireT], document: Any, known: str, chain: str | None = Non
     try:
         return model.model_validate(document)
     except ValidationError as error:
+        # Before the unknown fields, which an outdated block has, too: their help names a dagkit that reads them.
         _refuse_outdated(document, chain, seq)
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -74,6 +74,7 @@ def unpack(content: bytes, chain: str, first: int) -> Iterator[bytes]:
     """The lines of a whole segment, in order; if the file ends early, the last line is torn."""
     refuse_unknown(content[:_HEAD_SIZE], chain, first)
     entries = content[_HEAD_SIZE : _INDEX_SIZE - 3].split(b",")
+    # An index has one form, as a record has: an edit that means the same is found, too.
     if content[:_INDEX_SIZE] != _index(first, [entry.decode(errors="replace") for entry in entries]):
         raise ChainBroken(_damaged(chain, first))
     start = 0

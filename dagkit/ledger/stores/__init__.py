@@ -34,6 +34,7 @@ def open_store(place: Place, filesystem: Any = None, *, durable: bool = True, **
 
 
 def _on(filesystem: Any, path: str, *, durable: bool) -> Store:
+    # By name, so that neither library need be imported: both have a LocalFileSystem.
     kind = type(filesystem).__name__
     if kind == "LocalFileSystem":
         return LocalStore(path.removeprefix("file://"), durable=durable)

@@ -176,6 +176,7 @@ class LocalStore:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             while True:
+                # In the folder of the key: a link or a rename cannot lead to another filesystem.
                 temporary = f"{folder}/.tmp-{os.getpid()}-{id(self):x}-{next(self._counter)}"
                 try:
                     descriptor = os.open(temporary, flags, 0o644)
@@ -183,6 +184,7 @@ class LocalStore:
                 except FileExistsError:  # left by a killed writer: containers reuse process ids
                     continue
         except FileNotFoundError:
+            # The next write makes it again.
             self._folders.discard(folder)
             raise refused(self._base, OSError(errno.ENOENT, "its folder was removed", folder)) from None
         except OSError as error:

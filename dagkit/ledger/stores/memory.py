@@ -61,5 +61,6 @@ class MemoryStore:
 
     def _under(self, folder: str) -> list[str]:
         start = f"{folder}/" if folder else ""
+        # Another thread may create a key, and a dict must not change while it is iterated.
         with self._lock:
             return [key.removeprefix(start) for key in self._contents if key.startswith(start)]

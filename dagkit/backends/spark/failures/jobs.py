@@ -24,6 +24,7 @@ _DESCRIPTION = "spark.job.description"
 
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session is a Spark Connect session."""
+    # By the name: its class cannot be imported without the packages of Spark Connect.
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -81,6 +82,7 @@ class Jobs:
         try:
             yield own
         finally:
+            # If Spark itself has ended, there are no tags to remove.
             with suppress(Exception):
                 self._remove(own)
                 self._remove(self._tag)

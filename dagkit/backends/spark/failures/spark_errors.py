@@ -94,6 +94,7 @@ def _python_words(text: str) -> str:
     before, found, after = text.rpartition(_TRACEBACK)
     if not found:
         return ""
+    # Java indents the traceback of a worker that does not start.
     line = before.rpartition("\n")[2]
     indent = line if line.isspace() else ""
     lines = [line.removeprefix(indent) for line in after.splitlines()[1:]]
@@ -160,6 +161,7 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
     except DagkitError:
         raise
     except Exception as error:
+        # First: if Java has ended, the error is only a consequence, such as a broken connection.
         if not answers(spark):
             raise _ended(what, spark) from error
         cause = cause_of(error)
@@ -192,6 +194,7 @@ def answers(spark: SparkSession) -> bool:
     if is_connect(spark):
         return not (spark.is_stopped or _is_given_up(spark))  # type: ignore[attr-defined] # only Connect's have it
     try:
+        # Any call to Java shows whether it has ended, and this one changes nothing.
         spark.sparkContext.statusTracker()
     except (Py4JError, OSError, AttributeError):  # an AttributeError: the context was stopped, and has no Java
         return False

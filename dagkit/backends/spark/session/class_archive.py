@@ -112,6 +112,7 @@ def make_in_background(archive: Path, java_options: str = "") -> "subprocess.Pop
     if _is_read_only(archive.parent) or usable(archive) or _seconds_since(tried(archive)) < RETRIED_AFTER_SECONDS:
         return None
     try:
+        # In a session of its own: an interrupt of the terminal ends the launch, and not this process.
         process = subprocess.Popen(  # noqa: S603 - this Python, with dagkit's own code
             [sys.executable, "-c", _MAKER, json.dumps(sys.path), java_options],
             stdin=subprocess.DEVNULL,
@@ -135,6 +136,7 @@ def being_made(archive: Path) -> Iterator[Path | None]:
         except OSError:
             yield None
             return
+        # At the beginning: an attempt that is killed counts, too, and is not repeated by each launch.
         os.utime(mark.fileno())
         # A launch must not find a half-written archive, so it gets its name at the end.
         part = archive.with_suffix(".part")
@@ -189,6 +191,7 @@ def _is_private(path: Path) -> bool:
 def _identity(home: Path) -> list[object]:
     """What distinguishes one Java from another: its file, or the text of a script that starts it, and its version."""
     real, release = (home / "bin" / "java").resolve(), home / "release"
+    # Each launch makes such a script in a new folder, with the same text.
     java = real.read_text() if real.stat().st_size < _LARGEST_SCRIPT else [str(real), *_stat(real)]
     return [java, release.read_text(encoding="utf-8") if release.exists() else ""]
 

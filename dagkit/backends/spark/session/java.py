@@ -81,6 +81,7 @@ def _installed() -> Path | None:
     if named and (Path(named) / "bin" / "java").exists():
         return Path(named)
     found = shutil.which("java")
+    # A `java` on the path is usually a link into the folder of that Java.
     return Path(found).resolve().parents[1] if found else None
 
 
@@ -104,6 +105,7 @@ def _launching(java: Path) -> Path:
     launcher.parent.mkdir()
     launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java)), removed=removed), encoding="utf-8")
     launcher.chmod(0o755)
+    # `version_of` reads it, and an archive of classes is named after its content.
     if (real / "release").exists():
         (home / "release").symlink_to(real / "release")
     return home

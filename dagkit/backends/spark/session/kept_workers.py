@@ -18,6 +18,7 @@ def prepare() -> None:
 
 def are_prepared(_: int, items: Iterator[int]) -> Iterator[bool]:
     """In a worker: whether it was forked by a prepared process."""
+    # A task that leaves input unread loses its worker.
     list(items)
     yield _prepared
 

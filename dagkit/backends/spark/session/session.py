@@ -129,6 +129,7 @@ def session_at(
     starts there.
     """
     master = Master.of(address)
+    # By default, PySpark starts workers with any `python3` on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     find_numpy_without_pandas()
     if _kept:
@@ -216,6 +217,7 @@ def _on_kept_java() -> SparkSession:
     except (Py4JError, OSError) as error:
         raise spark_ended("Spark cannot be used") from error
     finally:
+        # With them, this process and its children would count as started by `spark-submit`.
         del os.environ[_PORT], os.environ[_SECRET]
     ignore_ended_java(session.sparkContext)
     return session
@@ -235,6 +237,7 @@ def _new_session() -> SparkSession:
 def _start(master: Master, settings: Mapping[str, str], recording: Path | None) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
 
+    # Only then has `SparkConf` the settings of `spark-submit`: they are in its Java.
     if _is_submitted():
         _connect_to_java()
     # Empty as long as no Java runs.
@@ -246,6 +249,7 @@ def _start(master: Master, settings: Mapping[str, str], recording: Path | None) 
         if options:
             own[JAVA_OPTIONS] = options
         _given.update(own)
+    # Without Java's own list: it has what dagkit set for an earlier session, perhaps at another master.
     conf = SparkConf(loadDefaults=False).setAll([*users.items(), *own.items()])
     with without_warning() if master.is_local and not there else nullcontext():
         context = SparkContext.getOrCreate(conf.setMaster(master.url).setAppName("dagkit"))

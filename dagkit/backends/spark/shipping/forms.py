@@ -102,6 +102,7 @@ def written(batch: Batch[Any]) -> tuple[Form, list[pa.Array]]:
     if batch.made_by is None:
         form = _column(batch.columns[ITEM], arrays)
     else:
+        # Forms are keys of a cache: see `Frames`.
         if not isinstance(batch.made_by, Hashable):
             raise NoForm
         form = AsFields(batch.made_by, tuple((name, _column(c, arrays)) for name, c in batch.columns.items()))

@@ -95,6 +95,7 @@ class Frames:
     def __init__(self, known: Known, targets: Mapping[int, Target]) -> None:
         self._known = known
         self._targets = targets
+        # A stream has few forms, and each of its frames holds one.
         self._form_bytes = functools.lru_cache(maxsize=256)(known.dumps)
         self._form = functools.lru_cache(maxsize=256)(known.loads)
 
@@ -103,6 +104,7 @@ class Frames:
 
         All its items were read from the element, which only a target that takes origins along receives.
         """
+        # Control tuples were not read from an element.
         if not self._targets[wire].placed or controls_in(batch):
             yield from self._of(batch, wire)
             return
@@ -118,6 +120,7 @@ class Frames:
 
     def _of(self, batch: Batch[Any], wire: int) -> Iterator[Frame]:
         codec = self._targets[wire].keying.codec
+        # The author's codec writes items of its stream, and knows no control tuples.
         if codec is not None and not controls_in(batch):
             with self._by_codec(wire):
                 coded = pa.array([codec.to_bytes(item) for item in batch.items()], pa.large_binary())
@@ -178,6 +181,7 @@ class Frames:
 
     def _arrow(self, writing: Writing, form: Form, arrays: list[pa.Array]) -> Iterator[Frame]:
         parts = list(_parts(pa.RecordBatch.from_arrays(arrays, names=list(map(str, range(len(arrays)))))))
+        # A form may hold where the first line was read, which is true of the first part only.
         metadata = {_FORM: self._form_bytes(form if len(parts) == 1 else form.of_part())}
         yield from (Frame(writing, _stream(part.replace_schema_metadata(metadata))) for part in parts)
 

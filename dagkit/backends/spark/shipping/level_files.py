@@ -32,6 +32,7 @@ _ALIGNED = 64
 
 def write_rows(batches: Iterable[pa.RecordBatch], folder: str) -> str:
     """Write the rows of a task to a new file in a folder, and return its path."""
+    # A name for each attempt: Spark may repeat a task, and the next level reads the file whose name the driver got.
     path, table = Path(folder, secrets.token_hex(8)), array("q")
     with path.open("xb") as file:
         for batch in batches:
@@ -61,6 +62,7 @@ def read_rows(paths: Iterable[str], slot: int) -> Iterator[pa.RecordBatch]:
 def folder_in(context: SparkContext) -> "tempfile.TemporaryDirectory[str]":
     """A new folder for the files of one window, among Spark's temporary files, which Spark deletes when it ends."""
     place: str = context._temp_dir  # noqa: SLF001 - where the user lets Spark write
+    # A task of an abandoned window may still write into it.
     return tempfile.TemporaryDirectory(prefix="window-", dir=place, ignore_cleanup_errors=True)
 
 

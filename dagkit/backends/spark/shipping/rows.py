@@ -88,6 +88,8 @@ def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:
 
 def batch_of(rows: list[Row], slots: int) -> pa.RecordBatch:
     """The rows as a batch for a next level with this number of slots."""
+    # For the next level, the remainder is the slot itself. A row for a later level or the driver may pass through any
+    # slot, and the remainder spreads such rows over all.
     numbers = [
         pa.array(column, pa.int32()) for column in zip(*((row.to % slots, *row[:3]) for row in rows), strict=True)
     ]
@@ -97,5 +99,6 @@ def batch_of(rows: list[Row], slots: int) -> pa.RecordBatch:
 def _blobs(payloads: list[Any]) -> pa.Array:
     if len(payloads) > 1:
         return pa.array([memoryview(payload).tobytes() for payload in payloads], pa.binary())
+    # A large payload comes alone, and is not copied.
     data = pa.py_buffer(payloads[0])
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(struct.pack("<ii", 0, data.size)), data])

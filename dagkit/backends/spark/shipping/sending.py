@@ -46,6 +46,7 @@ class Sending:
     def _written(self, sent: Sent) -> list[list[Any]]:
         """The frames of a batch. A batch for many slots is written only once."""
         batch, wire, written = self._last
+        # By identity: a batch for all slots comes here once for each of them, one after the other.
         if batch is not sent.batch or wire != sent.wire:
             written = [frame.pieces(sent.wire) for frame in self._frames.of(sent.batch, sent.wire, sent.element)]
             self._last = sent.batch, sent.wire, written

@@ -124,6 +124,7 @@ class _WorkersUnpickler(pickle.Unpickler):
         self.missing: list[ModuleNotFoundError] = []
 
     def find_class(self, module: str, name: str, /) -> Any:
+        # cloudpickle writes a module as a call that imports it, which would raise for one that only the driver has.
         if (module, name) == (subimport.__module__, subimport.__name__):
             return self._module
         try:
@@ -184,6 +185,7 @@ def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, K
     """
     with io.BytesIO() as file:
         pickler = _Recorder(file)
+        # One pickler writes all three: by its memo, the numbered classes are those of the program, and no copies.
         pickler.dump(program.for_workers())
         names = {module.__name__ for module in modules}
         pickler.dump(classes := [cls for cls in pickler.classes if cls.__module__ in names])
@@ -250,6 +252,7 @@ def _used_by(module: ModuleType) -> Iterator[str]:
 def _is_installed(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
+        # Modules that are compiled into Python have no file, and neither has the `__main__` of a notebook.
         return module.__name__ != "__main__"
     return is_installed(str(Path(file)))
 

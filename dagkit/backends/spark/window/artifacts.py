@@ -34,6 +34,8 @@ def archive_of(folders: tuple[Path, ...]) -> str:
     """The path of a zip archive of the code below the folders, named by a hash of its content."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        # Sorted and without times, so that equal code has equal bytes and one name: a session keeps the archive of an
+        # earlier launch, and Spark raises for a name that gets another content.
         archive.writestr(zipfile.ZipInfo(PLATFORM_FILE), own_platform())
         for folder in folders:
             for file in sorted(file for file in folder.rglob("*") if file.suffix in _SENT):

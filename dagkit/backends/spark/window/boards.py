@@ -41,6 +41,7 @@ class Boards:
         if server is None:
             yield task
             return
+        # Slots below an exchange begin only after the level above, so they do not wait for a core.
         first = frozenset(into for into in movable if program.stage_of[into.operator].level == 0)
         with server.window(task.window_id, slots, first, cores) as place:
             yield task.trying(board=place)
@@ -64,6 +65,7 @@ class Boards:
 
     def _start_once(self) -> BoardServer | None:
         """The server, which the first call starts; None if no worker could use it."""
+        # Two windows may be in flight, each in a thread of its own.
         with self._starting:
             # No worker reaches a client of Spark Connect. In a session that runs tasks twice, the slower attempt may
             # have given work away, and then the window would be lost.

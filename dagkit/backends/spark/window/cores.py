@@ -70,6 +70,7 @@ def cores_of(setting: Settings, counted: int | None) -> Cores:
     most = most_cores(setting)
     if counted is not None:
         cores_each = _number(setting, "spark.executor.cores") or counted
+        # By executor: what is left over in several executors is not room for another task.
         now = max(1, counted // cores_each * (cores_each // cpus))
     elif most is not None and not _allocates(setting):
         now = most

@@ -50,6 +50,8 @@ def main() -> None:
         from dagkit.backends.spark.session.kept_workers import prepare  # noqa: PLC0415 - as above
 
         prepare()
+    # PySpark collects garbage in a worker after each task. Each collection would search what is loaded here, and copy
+    # its memory, which a worker shares with this process.
     gc.freeze()
     daemon.manager()
 

@@ -40,6 +40,7 @@ class ResidentTask:
         except (OSError, EOFError):
             return iter(())  # Spark repeats the task after its slots have left
         with driver:
+            # First the number of the slot: connections come in any order.
             answer = slot.to_bytes(4, "little")
             while (content := _answered(driver, answer)) is not None:
                 answer = pickle.dumps(self._rows(slot, content))

@@ -57,6 +57,7 @@ class ResidentSlots:
         self.until = inf
         """How long its slots wait for the next window."""
         self._key = secrets.token_bytes(16)
+        # All slots may connect before the first is accepted, and `_run` connects once more when the job ends.
         self._listener = Listener(None, FAMILY, slots + 1, self._key)
         self.task = ResidentTask(shipped, str(self._listener.address), self._key)
         self._connections: dict[int, Connection] = {}
@@ -165,6 +166,7 @@ class Residents:
         """Guards everything below."""
         self._changed = Condition(self._lock)
         """Notified when slots become idle or leave."""
+        # Apart from `_changed`, so that the end of a window does not wake the thread of `_keep`.
         self._closing = Condition(self._lock)
         self._all: list[ResidentSlots] = []
         self._is_kept = False
@@ -215,6 +217,7 @@ class Residents:
             self._is_closed = True
             self._dismiss()
             self._closing.notify_all()
+        # Slots at work end with their jobs, which the backend stops next: `Jobs.end` waits for these threads.
         self._threads.shutdown(wait=False)
 
     def _take(self, shipped: Shipped, slots: int, cores: int) -> ResidentSlots | None:
@@ -242,6 +245,7 @@ class Residents:
         now = time.monotonic()
         if self._is_closed or now < self._away_until or now - self._last_end > QUICKLY_SECONDS:
             return False
+        # The last look may be old: as long as no slots stay, no window looks.
         self._others.look(self._jobs, at_once=True)
         return not self._others.was_seen
 
@@ -286,6 +290,7 @@ class Residents:
                     if not resident.is_busy and resident.until <= now:
                         resident.close()
                 self._all = [resident for resident in self._all if not resident.has_ended]
+                # The release of busy slots does not notify this thread, so it looks at least this often.
                 self._closing.wait(min([QUICKLY_SECONDS, *(resident.until - now for resident in self._all)]))
             self._is_kept = False
 

@@ -85,6 +85,7 @@ class LevelTask:
             attempt = self.window.attempt
             program = program.placing(attempt.locates)
             yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
+            # At the end of the first task, when its operators have imported what they use.
             settle(self.shipped.digest)
 
 
@@ -191,6 +192,8 @@ class _Task:
             self.received += 1
             if row.level == self.level:
                 yield row
+            # Once a task has failed, items for later levels are of no use. The reports of failures must still reach the
+            # driver.
             elif row.level == DRIVER or not self.failed:
                 self.sending.add(row)
                 yield None

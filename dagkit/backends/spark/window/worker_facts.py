@@ -75,6 +75,7 @@ class Visit:
             host=socket.gethostname(),
             python=platform.python_version(),
             packages={name: version for name, version in versions.items() if version is not None},
+            # It imports dagkit, which needs all these packages: the error would blame the storage for a missing one.
             storage=self._storage(own) if None not in versions.values() else "",
             file=own,
             clock=time.time(),
