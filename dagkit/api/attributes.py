@@ -134,23 +134,16 @@ class DagContext(_Context):
     scope = Scope.APPLICATION
 
     APPLICATION_NAME = Attribute("unknown-application-name", str, "the application's name")
-    APPLICATION_ID = Attribute[str | None](None, str, "the id of this launch; set when it is launched")
     APPLICATION_PATH = Attribute[str | None](None, str, "the application's folder: ledger, checkpoints, staging")
     STREAMING_WINDOW_SIZE_MILLIS = Attribute(500, _Windows, "length of a streaming window")
     CHECKPOINT_WINDOW_COUNT = Attribute(60, _Windows, "no effect: state is saved with every window")
     STRING_CODECS = Attribute[Mapping[type, Callable[[str], Any]] | None](
         None, dict, "converters from text, by class, for properties in files"
     )
-    METRICS_TRANSPORT = Attribute[Any](None, Instance("MetricsTransport"), "where metrics are sent", _HINT)
-    MASTER_MEMORY_MB = Attribute(1024, _Count, "memory of the driver", _HINT)
     HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Windows, "period of statistics while the application is idle", _HINT)
-    THROUGHPUT_CALCULATION_INTERVAL = Attribute(
-        10_000, _Windows, "milliseconds over which throughput is averaged", _HINT
-    )
     AFFINITY_RULES_SET = Attribute[Any](
         None, Described("AffinityRulesSet"), "which operators run together or apart", _HINT
     )
-    LIBRARY_JARS = Attribute[str | None](None, str, "further files that executors need", _HINT)
 
     ON_POISON = Attribute(
         OnPoison.STOP, OnPoison, "what to do with a record that ends its worker: stop the application, or set it aside"
@@ -160,6 +153,13 @@ class DagContext(_Context):
     )
     HAND_OVER_WORK = Attribute(True, bool, "whether idle slots take over work of busy ones while a window runs")
 
+    APPLICATION_ID = Attribute[str | None](None, str, "the id of this launch", _ADVISORY)
+    METRICS_TRANSPORT = Attribute[Any](None, Instance("MetricsTransport"), "where metrics are sent", _ADVISORY)
+    MASTER_MEMORY_MB = Attribute(1024, _Count, "memory of the driver", _ADVISORY)
+    THROUGHPUT_CALCULATION_INTERVAL = Attribute(
+        10_000, _Windows, "milliseconds over which throughput is averaged", _ADVISORY
+    )
+    LIBRARY_JARS = Attribute[str | None](None, str, "further files that executors need", _ADVISORY)
     APPLICATION_DOC_LINK = Attribute[str | None](None, str, "a page that documents the application", _ADVISORY)
     APPLICATION_DATA_LINK = Attribute[str | None](None, str, "a page that shows the application's data", _ADVISORY)
     APP_PACKAGE_SOURCE = Attribute[str | None](None, str, "where the application package came from", _ADVISORY)
@@ -205,31 +205,31 @@ class OperatorContext(_Context):
 
     scope = Scope.OPERATOR
 
-    ACTIVATION_WINDOW_ID = Attribute(-1, int, "the window after which the operator starts")
     RECOVERY_ATTEMPTS = Attribute[int | None](None, _Count, "how often a failed window is retried; none: never")
     STATS_LISTENERS = Attribute[Any](
         None, Instance("StatsListener", many=True), "the listeners that get the operator's statistics"
     )
-    STATELESS = Attribute(False, bool, "the operator has no state to keep")
     APPLICATION_WINDOW_COUNT = Attribute(1, _Windows, "streaming windows that the operator sees as one")
     SLIDE_BY_WINDOW_COUNT = Attribute[int | None](
         None, _Windows, "windows by which an application window slides; none: it tumbles"
     )
     CHECKPOINT_WINDOW_COUNT = Attribute(1, _Windows, "no effect: state is saved with every window")
-    STORAGE_AGENT = Attribute[Any](
-        None, Instance("StorageAgent"), "where state is kept; none: in the application's folder"
-    )
     PROCESSING_MODE = Attribute(ProcessingMode.AT_LEAST_ONCE, ProcessingMode, "what a failure may do to open windows")
     PARTITIONER = Attribute[Any](None, Instance("Partitioner"), "decides the operator's partitions")
     METRICS_AGGREGATOR = Attribute[Any](
         None, Instance("MetricsAggregator"), "computes the operator's metrics from those of its partitions"
     )
-    SPIN_MILLIS = Attribute(10, _Count, "longest sleep of an idle operator", _HINT)
-    TIMEOUT_WINDOW_COUNT = Attribute(120, _Windows, "windows without progress after which it counts as blocked", _HINT)
-    COUNTERS_AGGREGATOR = Attribute[Any](
-        None, Instance("CountersAggregator"), "computes the operator's counters from those of its partitions", _HINT
-    )
 
+    ACTIVATION_WINDOW_ID = Attribute(-1, int, "the window after which the operator starts", _ADVISORY)
+    STATELESS = Attribute(False, bool, "the operator has no state to keep", _ADVISORY)
+    STORAGE_AGENT = Attribute[Any](None, Instance("StorageAgent"), "where state is kept", _ADVISORY)
+    SPIN_MILLIS = Attribute(10, _Count, "longest sleep of an idle operator", _ADVISORY)
+    TIMEOUT_WINDOW_COUNT = Attribute(
+        120, _Windows, "windows without progress after which it counts as blocked", _ADVISORY
+    )
+    COUNTERS_AGGREGATOR = Attribute[Any](
+        None, Instance("CountersAggregator"), "computes the operator's counters from those of its partitions", _ADVISORY
+    )
     MEMORY_MB = Attribute(1024, _Count, "memory of an instance", _ADVISORY)
     VCORES = Attribute(0, _Count, "cores of an instance", _ADVISORY)
     JVM_OPTIONS = Attribute[str | None](None, str, "JVM flags of its container", _ADVISORY)
@@ -255,8 +255,8 @@ class PortContext(_Context):
     QUEUE_CAPACITY = Attribute(1024, _Windows, "items that may wait at an input", _HINT)
     UNIFIER_LIMIT = Attribute(_INT_MAX, _Windows, "most inputs of one unifier; more are cascaded", _HINT)
     UNIFIER_SINGLE_FINAL = Attribute(False, bool, "one final unifier for all downstream partitions", _HINT)
-    IS_OUTPUT_UNIFIED = Attribute(False, bool, "set by the platform: a unifier follows this output", _HINT)
 
+    IS_OUTPUT_UNIFIED = Attribute(False, bool, "set by the platform: a unifier follows this output", _ADVISORY)
     BUFFER_MEMORY_MB = Attribute(512, _Count, "buffer memory of an output", _ADVISORY)
     SPIN_MILLIS = Attribute(10, _Count, "sleep between two polls", _ADVISORY)
     AUTO_RECORD = Attribute(False, bool, "record tuples from the start", _ADVISORY)

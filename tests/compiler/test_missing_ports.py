@@ -58,7 +58,7 @@ def attributes(dag, conf):
     dag.set_input_port_attribute(step.oen, PortContext.QUEUE_CAPACITY, 8)  # port-unknown
     dag.set_output_port_attribute(source.uot, PortContext.QUEUE_CAPACITY, 8)  # port-unknown
     dag.set_attribute(PortContext.QUEUE_CAPACITY, 8)  # attribute-misplaced
-    dag.set_operator_attribute(step, OperatorContext.TIMEOUT_WINDOW_COUNT, "many")  # attribute-invalid
+    dag.set_operator_attribute(step, OperatorContext.RECOVERY_ATTEMPTS, "many")  # attribute-invalid
 
 
 @drawing

@@ -17,6 +17,7 @@ CHECKS: Final[tuple[Callable[[], Iterator[Breach]], ...]] = (
     pages.records_have_their_parts,
     pages.codes_and_headings_agree,
     apex_page.attributes_stand_in_their_table,
+    apex_page.attributes_have_an_effect,
     apex_page.names_of_apex_have_rows,
     documentation.properties_and_attributes_are_described,
     pages.fences_and_links_are_right,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import dagkit
@@ -29,6 +30,25 @@ def attributes_stand_in_their_table() -> Iterator[Breach]:
         if rows != expected:
             problem = f"the table of {standing.value} attributes is not the catalogue"
             yield Breach(PAGE, line_of(text, heading), problem, "write:\n" + "\n".join(expected))
+
+
+def attributes_have_an_effect() -> Iterator[Breach]:
+    """An attribute that nothing reads is advisory, so the compiler warns an author who sets it."""
+    declaring = ROOT / "dagkit/api/attributes.py"
+    read = set(re.findall(r"\b[A-Z_]+\b", "".join(_text(path) for path in _sources() if path != declaring)))
+    for context in CONTEXTS:
+        for name, attribute in context.attributes().items():
+            if attribute.standing is not Standing.ADVISORY and name not in read:
+                line = line_of(_text(declaring), f"    {name} = ")
+                yield Breach("dagkit/api/attributes.py", line, f"nothing reads {name}", "declare it as _ADVISORY")
+
+
+def _sources() -> Iterator[Path]:
+    return (ROOT / "dagkit").rglob("*.py")
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def names_of_apex_have_rows() -> Iterator[Breach]:
