@@ -33,6 +33,7 @@ class Committer:
             for part in self._parts:
                 part.drop(window, answer)
             return
+        # A window that polls was not published when it began: each poll in vain would be a start without an end.
         run.publisher.started(window)
         # A window is promised when it has become the oldest. If the driver dies before, it is planned again: none of
         # its output was visible.

@@ -78,6 +78,7 @@ def _next_action(state: LoopState) -> Action:
     if not wants.keys().isdisjoint((Want.PROMISED, Want.WORK, Want.WINDOW)):
         return Start()
     if state.in_flight:
+        # While there is enough work, a look that is due would end each wait at once, and the loop would spin.
         calls = (Want.DEFERRED,) if Want.ENOUGH in wants else (Want.LOOK, Want.DEFERRED)
         return Await(_first(state, *calls))
     return _idle(state)
