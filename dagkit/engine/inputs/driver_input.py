@@ -69,6 +69,7 @@ class Background:
             future.set_exception(error)
         else:
             future.set_result(result)
+        # After the result is there: the loop asks for it once it is awake.
         self._wake()
 
 
@@ -225,6 +226,7 @@ class DriverInput:
 
     def _look_later(self, away: Unavailable) -> None:
         """Undo a look whose source is away, and look again after a pause. No launch ends before."""
+        # The items of the look are not sent, so the state must not count them as sent.
         restore(self.operator, self.recorded)
         self.in_vain = False
         self.next_look = self._now() + timedelta(seconds=self._outage.failed(away.problem, away.retry_after))
