@@ -149,6 +149,7 @@ class Restart:
                 shutil.copytree(there, made / name)
             elif there.is_file():
                 shutil.copy2(there, made / name)
+        # Its output is in place, so the next launch must not look for pieces of it, which are gone.
         (made / FINISHED / str(self.window)).mkdir(parents=True)
         for piece in self.pieces:
             staged = made / piece.part.part
@@ -251,6 +252,7 @@ def copy_chain(chain: Chain, store: Store, last: int) -> None:
     for seq, line in chain.log.lines(0, last):
         record = unseal(line, chain.name, seq)
         for shelf, content in contents_named(record.block.event):
+            # A small content lies in the block itself.
             if content.physical_hash not in (record.objects or {}):
                 objects.put(shelf, chain.objects.get(shelf, content.physical_hash, record))
         copy.create(seq, line)

@@ -49,6 +49,7 @@ def run_handed_over(
 
 def _place(files: Sequence[int], numbers: Sequence[int]) -> None:
     """Give open files the numbers that they have in `dagkit launch`."""
+    # All out of the way first: one may have the number that another is to get.
     moved = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, max(numbers) + 1) for file in files]
     for file in files:
         os.close(file)

@@ -100,6 +100,7 @@ class WarmDriver:
         handlers[self._listener.fileno()] = self._answer
         found = select.select(list(handlers), [], [], left)[0]
         if found:
+            # `select` returns them in the order of its argument.
             handlers[found[0]]()
         else:
             self._end("no launch came")
