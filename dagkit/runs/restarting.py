@@ -139,6 +139,7 @@ class Restart:
 
     def _make(self, made: Path, now: datetime) -> None:
         """Make the new folder beside the application's."""
+        # Not synced block by block: `perform` syncs everything before it renames a folder.
         earlier, ledger = Ledger.open(self.place), Ledger.create(str(made), durable=False)
         for name in earlier.names():
             chain = earlier.chain(name)

@@ -101,6 +101,7 @@ class _Looks:
     def measured(self, window_id: int) -> Iterator[None]:
         """Within the block, the operator looks for a window. A look that raises counts for nothing."""
         self.emitted = []
+        # Metrics count for a window, which may have several looks.
         if window_id not in self._figures:
             start_over(self._operator)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()

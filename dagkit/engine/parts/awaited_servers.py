@@ -43,6 +43,7 @@ class AwaitedServers(RunPart):
             self._publisher.failed(window, error, again=True)
         # Observers know of the window now, so it is committed even if it finds nothing to poll.
         window.attempts.cause = error
+        # Without the name of the failure, with which its message begins.
         pause = outage.failed(failure.message.partition(": ")[2])
         until = clock.now() + timedelta(seconds=pause)
         window.attempts.put_off = PutOff(until, "waited for a server that does not answer")

@@ -150,6 +150,7 @@ class Reconfiguration(RunPart):
                     self._apply(change)
             except DagkitError as error:
                 self._refuse(change, error)
+                # A listener would ask for the same after each window; a user asks once.
                 if change.request is None and isinstance(change, Scaling):
                     self._listeners.refused(change)
 

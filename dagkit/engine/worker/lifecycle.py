@@ -83,6 +83,8 @@ class Life:
             while self._owed:
                 try:
                     self._owed.pop()()
+                # A second signal ends the process at once. It is a SystemExit, as `sys.exit` of an operator is, which
+                # does not.
                 except Interrupted:
                     raise
                 except (Exception, SystemExit):  # the failure that led here is raised by the caller

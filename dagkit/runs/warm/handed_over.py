@@ -73,6 +73,7 @@ def _follow(connection: socket.socket, ended: threading.Event) -> None:
     main = threading.main_thread()
     while (number := _received(connection)) is not None:
         assert main.ident is not None, "the main thread runs"
+        # To this thread: a signal to the process may reach another one, and leave the main thread in a system call.
         signal.pthread_kill(main.ident, number)
     if not ended.is_set():
         os.kill(os.getpid(), signal.SIGKILL)

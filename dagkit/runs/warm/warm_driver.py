@@ -216,6 +216,7 @@ def _signalled(end: Callable[[str], None]) -> Iterator[int]:
     woken, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: end("it was interrupted"))
+    # Python resumes `select` after a handler, which alone would not end the wait.
     signal.set_wakeup_fd(wakes)
     try:
         yield woken
