@@ -272,6 +272,7 @@ class Outputs(RunPart):
         This is safe to repeat after a crash.
         """
         run, window_id = self._run, self._run.window
+        # Even without entries: a launch connects to its systems before it reads anything.
         self._deliveries.prepare(run.program, window_id + 1)
         if not self._is_unfinished:
             return

@@ -200,6 +200,7 @@ class PendingWork(RunPart):
         summary = self._run.summary
         if not summary.hands_over or not schedule.is_worth_sharing:
             return frozenset()
+        # Not where blocks stay whole: writers in other slots could not order the pieces of a file.
         return frozenset(into for into in summary.near if summary.slots[into] > 1)
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:

@@ -178,6 +178,7 @@ class RunState:
         self.publisher = EventPublisher(observers, compilation.graph)
         self.probe = probe or _not_probed
         self.woken = Woken()
+        # A function, since the program changes with the plan.
         self.masking = Masking.of(lambda: self.program)
         self.plan = RunningPlan.of(compilation)
         """The plan that runs now."""
