@@ -135,6 +135,7 @@ class LocalFolder(Folder):
             folder = folder.parent
 
     def remove(self) -> None:
+        # What remains costs space only, and a later sweep removes it.
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_if_empty(self) -> None:

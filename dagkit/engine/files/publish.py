@@ -146,6 +146,7 @@ def sweep_attempts(application_path: str, attempts: Iterable[StagingPlace]) -> N
         home.below(f"staging/{attempt.window}").remove_if_empty()
 
 
+# The checkpoint names each of them until the file is complete.
 MOST_PIECES = 32
 """The highest number of pieces of a file that belongs to no block."""
 
