@@ -80,6 +80,7 @@ class Committer:
             for part in self._parts:
                 saved |= part.after(ended, saved)
         except DagkitError as error:
+            # If another driver has swept the pieces of this window, it is reported, and not that they are missing.
             journal.refuse_overtaken(error)
             raise
         times = WindowTimes(launched=self._run.launched, began=ended.window.began, reported=ended.at)

@@ -81,6 +81,7 @@ class Life:
         # Logged here, these exceptions do not pass the masking of the failure that the caller raises.
         with Masking(lambda: [self.operator]).masked():
             while self._owed:
+                # Each by itself: `teardown` is called even if `deactivate` fails.
                 try:
                     self._owed.pop()()
                 # A second signal ends the process at once. It is a SystemExit, as `sys.exit` of an operator is, which
