@@ -150,7 +150,7 @@ class Restart:
                 shutil.copytree(there, made / name)
             elif there.is_file():
                 shutil.copy2(there, made / name)
-        # Its output is in place, so the next launch must not look for pieces of it, which are gone.
+        # The output of this window is in place: the next launch must not look for its pieces, which are gone.
         (made / FINISHED / str(self.window)).mkdir(parents=True)
         for piece in self.pieces:
             staged = made / piece.part.part

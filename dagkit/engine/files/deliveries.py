@@ -106,7 +106,7 @@ class Deliveries:
             try:
                 connection.system.apply(window)
             except RunFailure:
-                # Its connection may be gone with the server, so the next attempt connects again.
+                # The connection may be gone with the server, so the next attempt makes another one.
                 self._disconnect(output)
                 raise
             except Exception as error:

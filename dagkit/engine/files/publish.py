@@ -63,8 +63,8 @@ def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> di
 def note_begun(application_path: str, window_id: int, *, durable: bool) -> None:
     """Record that files of this window may be in place from now on, and may be taken away by other programs."""
     noted = folder_at(application_path).below(_BEGUN).below(str(window_id))
-    # Durable before the first rename: after a power cut, a file that another program took would count as lost without
-    # it.
+    # Durable before the first rename: without it, after a power cut, a file that other programs took would count as
+    # lost.
     with _noting(application_path, window_id):
         noted.make()
         if durable:

@@ -249,8 +249,7 @@ class Outputs(RunPart):
             kept, output = checkpoint.operators, checkpoint.output
             keys = incomplete_keys_in(ended.program, kept.state) if is_alone else ()
             needed = self._needed() | staged_in(output.finished) | set(map(region_name, keys))
-            # Later folders stay, since another driver may have committed those windows. This run sweeps them once it
-            # has come so far.
+            # Later folders stay, since another driver may have committed those windows; a later commit sweeps them.
             self._unswept = bool(sweep(self._path, needed, checkpoint.window, regions=is_alone))
 
     # ---- finishing

@@ -188,7 +188,7 @@ class RunState:
         last = self.checkpoint
         if last.changes:
             self.plan = RunningPlan.resumed(compilation, last)
-            # It was created with the plan as configured.
+            # The backend was created with the plan as configured.
             backend.load(self.plan.compilation)
         promised = self.journal.promised()
         # Before anything runs: work for an input that is gone would wait for ever, and no message would report it.

@@ -135,8 +135,7 @@ class RecordSearch(RunPart):
         # The next attempt leaves other work, so failures before it do not count against it.
         if leaves is not task.attempt.leaves:
             attempts.failures = 0
-        # All work of the window becomes suspect, and is searched in the queue: none of it may be set aside at the same
-        # time.
+        # All work of the window becomes suspect, and is searched in the queue: none of it may be set aside, too.
         if leaves is Leaving.ALL:
             attempts.unreadable.clear()
         unlocated = attempts.unlocated

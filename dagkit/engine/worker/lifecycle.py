@@ -84,8 +84,7 @@ class Life:
                 # Each by itself: `teardown` is called even if `deactivate` fails.
                 try:
                     self._owed.pop()()
-                # A second signal ends the process at once. It is a SystemExit, as `sys.exit` of an operator is, which
-                # does not.
+                # A second signal ends the process at once. `sys.exit` of an operator, also a SystemExit, does not.
                 except Interrupted:
                     raise
                 except (Exception, SystemExit):  # the failure that led here is raised by the caller

@@ -178,7 +178,7 @@ class Reading:
         length = each.length if rest is None else rest.start - each.start
         if self.operator.reads_positions and each.restriction is None:
             done.positions += each.positions if rest is None else length  # the end may be unknown
-            # They were claimed and not read, as those of removed messages.
+            # The gaps were claimed and not read, as the offsets of removed messages are.
             done.positions -= sum(gap.stop - gap.start for gap in skipped)
         if rest is None:
             done.amount += each.amount
