@@ -49,6 +49,7 @@ class LoopState:
 def next_action(state: LoopState) -> Action:
     """Return the next action. Commits come first, in order; then more work; then waiting."""
     action, wake = _next_action(state), state.wants.get(Want.WAKE)
+    # Only waits end then: after any other action, the loop decides again at once.
     if wake is None or not isinstance(action, Await | Sleep):
         return action
     return replace(action, until=wake if action.until is None else min(action.until, wake))

@@ -87,6 +87,7 @@ class BoardServer:
         name = secrets.token_hex(8)
         with self._lock:
             boards = {
+                # With more slots than cores, a slot that has not begun may wait for the core of an idle one.
                 into: Board(count, PATIENCE if count <= cores else 0, partial(self._others_wait, name))
                 for into, count in slots.items()
             }
