@@ -139,6 +139,7 @@ class Restart:
 
     def _make(self, made: Path, now: datetime) -> None:
         """Make the new folder beside the application's."""
+        # Not synced block by block: `perform` syncs everything before it renames a folder.
         earlier, ledger = Ledger.open(self.place), Ledger.create(str(made), durable=False)
         for name in earlier.names():
             chain = earlier.chain(name)
@@ -149,6 +150,7 @@ class Restart:
                 shutil.copytree(there, made / name)
             elif there.is_file():
                 shutil.copy2(there, made / name)
+        # The output of this window is in place: the next launch must not look for its pieces, which are gone.
         (made / FINISHED / str(self.window)).mkdir(parents=True)
         for piece in self.pieces:
             staged = made / piece.part.part
@@ -251,6 +253,7 @@ def copy_chain(chain: Chain, store: Store, last: int) -> None:
     for seq, line in chain.log.lines(0, last):
         record = unseal(line, chain.name, seq)
         for shelf, content in contents_named(record.block.event):
+            # A small content lies in the block itself.
             if content.physical_hash not in (record.objects or {}):
                 objects.put(shelf, chain.objects.get(shelf, content.physical_hash, record))
         copy.create(seq, line)

@@ -125,6 +125,7 @@ def begun_elsewhere(program: Program, home: str, parts: Iterable[Part]) -> Mappi
 
 def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:
     """Raise `pieces-unseen` unless every staged piece exists with the length that it had when it was closed."""
+    # Executors on other machines may not share the folder of the driver.
     staged, home = [part for part in parts if part.part], folder_at(application_path)
     seen = look_at([home.path_of(part.part) for part in staged])
     missed = [part for part, found in zip(staged, seen, strict=True) if found is None or found.length != part.length]

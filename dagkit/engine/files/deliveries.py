@@ -106,6 +106,7 @@ class Deliveries:
             try:
                 connection.system.apply(window)
             except RunFailure:
+                # The connection may be gone with the server, so the next attempt makes another one.
                 self._disconnect(output)
                 raise
             except Exception as error:
@@ -131,6 +132,7 @@ class Deliveries:
         return Outage(f"the external system of {operator}", lambda: self._clock.now().timestamp(), patience=_PATIENCE)
 
     def _writer(self, output: Address) -> str:
+        # An application that starts over has another chain, so it is another writer, whose windows count from 1.
         return f"{self._dataset_id}/{output}"
 
     def _is_connected(self, output: Address, operator: Operator) -> bool:

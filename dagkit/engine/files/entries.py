@@ -28,6 +28,7 @@ class StagedEntries:
 
     def add(self, entry: Any, /) -> None:
         content = memoryview(entry)
+        # Entries are complete with their window: the driver delivers them after its commit.
         self._staging.finish(self._operator, self._name)
         piece = self._staging.piece(self._operator, self._name, None)
         piece.write(content.nbytes.to_bytes(_LENGTH_BYTES, "big"))

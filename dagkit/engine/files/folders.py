@@ -135,6 +135,7 @@ class LocalFolder(Folder):
             folder = folder.parent
 
     def remove(self) -> None:
+        # What remains costs space only, and a later sweep removes it.
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_if_empty(self) -> None:
@@ -152,6 +153,7 @@ def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
     """Rename a single piece; join several under a unique name first."""
     whole = pieces[0]
     if len(pieces) > 1:
+        # A unique name, since another driver that is ending may join the same pieces.
         whole = whole.with_name(f"{secrets.token_hex(8)}.whole")
         _copy([str(piece) for piece in pieces], whole, durable=durable)
     try:

@@ -19,6 +19,7 @@ from dagkit.ground.urls import is_url, local_path, resolved
 
 LONG_NAME_BYTES = 200
 """A name with more bytes may become too long if something is appended to it."""
+# A larger one costs each small file more: its memory is cleared.
 BUFFER_BYTES = 256 << 10
 """The buffer for small writes; a chunk of lines is larger and bypasses it without a copy."""
 
@@ -115,6 +116,7 @@ def opened(file: str) -> Any:
 
 def remove(files: Sequence[str]) -> None:
     """Remove the files; ignore those that do not exist."""
+    # In order: where the first pieces are gone, `still_to_place` concludes that the file was in place.
     for file in files:
         if not is_url(file):
             Path(local_path(file)).unlink(missing_ok=True)

@@ -63,6 +63,8 @@ def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> di
 def note_begun(application_path: str, window_id: int, *, durable: bool) -> None:
     """Record that files of this window may be in place from now on, and may be taken away by other programs."""
     noted = folder_at(application_path).below(_BEGUN).below(str(window_id))
+    # Durable before the first rename: without it, after a power cut, a file that other programs took would count as
+    # lost.
     with _noting(application_path, window_id):
         noted.make()
         if durable:
@@ -88,6 +90,7 @@ def note_finished(application_path: str, window_id: int) -> None:
     home = folder_at(application_path)
     before = home.below(FINISHED).folders()
     with _noting(application_path, window_id):
+        # Not synced: a launch that does not find it takes the steps again.
         home.below(FINISHED).below(str(window_id)).make()
     for noted, windows, upto in ((FINISHED, before, window_id - 1), (_BEGUN, home.below(_BEGUN).folders(), window_id)):
         for window in windows:
@@ -143,6 +146,7 @@ def sweep_attempts(application_path: str, attempts: Iterable[StagingPlace]) -> N
         home.below(f"staging/{attempt.window}").remove_if_empty()
 
 
+# The checkpoint names each of them until the file is complete.
 MOST_PIECES = 32
 """The highest number of pieces of a file that belongs to no block."""
 

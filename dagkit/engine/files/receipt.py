@@ -95,6 +95,7 @@ def write_receipts(
     home = folder_at(application_path).below(_BEING_WRITTEN)
     pieces, ready = home.below(str(window_id)), f"{window_id}-ready"
     there = home.folders()
+    # Until all pieces are written, a receipt without one need not have been in place.
     if ready not in there:
         for receipt in due:
             _write_piece(pieces, receipt, receipt.document(ledger_hash, window_id), durable=durable)

@@ -322,6 +322,7 @@ class Staging:
 
     def _reopen_to_sync(self, piece: "_Piece") -> None:
         if self.place.durable:
+            # The file was closed without a sync, to make room for another one.
             piece.resume(self._folder.append(piece.name, SMALL_BUFFER_BYTES))
 
     def _failed(self, operator: str, error: RunFailure) -> OperatorFailed:

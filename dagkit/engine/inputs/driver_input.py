@@ -69,6 +69,7 @@ class Background:
             future.set_exception(error)
         else:
             future.set_result(result)
+        # After the result is there: the loop asks for it once it is awake.
         self._wake()
 
 
@@ -100,6 +101,7 @@ class _Looks:
     def measured(self, window_id: int) -> Iterator[None]:
         """Within the block, the operator looks for a window. A look that raises counts for nothing."""
         self.emitted = []
+        # Metrics count for a window, which may have several looks.
         if window_id not in self._figures:
             start_over(self._operator)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
@@ -225,6 +227,7 @@ class DriverInput:
 
     def _look_later(self, away: Unavailable) -> None:
         """Undo a look whose source is away, and look again after a pause. No launch ends before."""
+        # The items of the look are not sent, so the state must not count them as sent.
         restore(self.operator, self.recorded)
         self.in_vain = False
         self.next_look = self._now() + timedelta(seconds=self._outage.failed(away.problem, away.retry_after))
@@ -314,6 +317,7 @@ def _work_of(elements: Elements, writing: DiscoveryCodec, discovery: Discovery, 
     if is_sourced(item):
         written = writing.written_as(discovery, index, elements.payload)
         return elements.work_of(item, (item.number,), writing.source(discovery.operator, item), written=written)
+    # By its place in the ledger: after a crash, the promise of a window names it by the same number.
     return elements.work_of(item, (discovery.seq, index))
 
 

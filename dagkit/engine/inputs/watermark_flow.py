@@ -276,6 +276,7 @@ class _Computation:
         """Whether work that was found above a source, or by it, is not done. Endless work counts until it is begun."""
         above = self._flow.pending_above[name]
         pending = (item for each in above for item in self._items.get(each, ()))
+        # Endless work holds the watermark only until it is begun: otherwise there would never be one.
         is_waiting = any(item.has_end or not item.done.turn for item in pending)
         return is_waiting or not {name, *above}.isdisjoint(self._progress.behind)
 

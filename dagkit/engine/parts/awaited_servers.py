@@ -37,10 +37,13 @@ class AwaitedServers(RunPart):
         failure, clock = error.failure, self._clock
         name = failure.operator
         outage = self._outages.setdefault(name, Outage(name, lambda: clock.now().timestamp()))
+        # Once for each outage: the attempts after each pause fail in the same way.
         if not outage.is_on:
             self._publisher.started(window)
             self._publisher.failed(window, error, again=True)
+        # Observers know of the window now, so it is committed even if it finds nothing to poll.
         window.attempts.cause = error
+        # Without the name of the failure, with which its message begins.
         pause = outage.failed(failure.message.partition(": ")[2])
         until = clock.now() + timedelta(seconds=pause)
         window.attempts.put_off = PutOff(until, "waited for a server that does not answer")

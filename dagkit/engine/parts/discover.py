@@ -70,6 +70,7 @@ class DriverInputs(RunPart):
                 old.end(window_id)
                 self._at_work[name] = self._lively(after, name, state, window_id, ended=old.ended)
             except DagkitError:
+                # The old instance is torn down, at least in part, so that another one continues with the old plan.
                 self._at_work[name] = self._lively(before, name, state, window_id, ended=old.ended)
                 raise
 
@@ -108,6 +109,7 @@ class DriverInputs(RunPart):
         settings, clock, launch, woken = run.settings, run.clock, run.launch, run.woken
         context = context_of(program, name, until=settings.until, now=clock.now, window_id=window_id)
         context = replace(context, application_path=settings.application_path, launched=launch.began)
+        # A look that finds nothing may advance the watermark, and no discovery records that.
         known = self._at_work[name].watermark if name in self._at_work else self._journal.watermark_of(name)
         return DriverInput(
             program,
@@ -204,6 +206,7 @@ class DriverInputs(RunPart):
         self.found = deque(discovery for discovery in self.found if discovery not in mine)
         waiting = self.work_in(*sorted(mine, key=lambda discovery: discovery.operator))
         for discovery in mine:
+            # A look may find a million items: they are held no longer than until a window takes them.
             del self._work[discovery.operator, discovery.seq]
         window.task = replace(window.task, arriving=tuple(delivered(self._run.program, mine)))
         window.queued = Queued(waiting, self._queue.ends())

@@ -173,6 +173,7 @@ class InFlightWindows:
     @property
     def has_completed(self) -> bool:
         """Whether the oldest window has ended."""
+        # While the next attempt is put off, the window still has the answer of the one that failed.
         return bool(self._windows) and self.put_off is None and self._windows[0].answer.done()
 
     @property

@@ -167,6 +167,7 @@ class StatsListeners:
                 # All partitions take from one queue. Listeners of Apex expect a queue for each, so it is divided
                 # evenly.
                 share = (backlog.blocks + count - 1 - partition) // count, backlog.positions // count
+                # Without a window since the last question, as before the first one, listeners still find the queue.
                 windows = _with_queue(windows or [OperatorStats(window_id)], port, *share)
             stats_of_all.append(
                 BatchedOperatorStats(

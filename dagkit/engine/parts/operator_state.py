@@ -70,6 +70,8 @@ class OperatorState(RunPart):
         waits = summary.drains or any(part.element_id is None for part in output.files)
         if waits and not progress.drained and last.window > 0:
             yield Want.CLOSE, now
+            # With a window that closes all application windows: after another one to close them, the notice would not
+            # count as given, and operators would get it again.
             if not any((begun_after + 1) % count for count in counts):
                 yield Want.LAST, now
 
@@ -99,6 +101,7 @@ class OperatorState(RunPart):
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         """Call what operators registered for the commit."""
+        # After the append, so that a lost attempt acknowledges nothing. A crash in between leaves them uncalled.
         call_back(callback for report in ended.answer.reports for callback in report.finalizers)
 
     def forget_file(self, name: str, path: str, request: str) -> str:

@@ -76,6 +76,7 @@ class Outputs(RunPart):
         self._warned: set[str] = set()
         """Older files of which a warning has been logged."""
         self._uncommitted: list[StagingPlace] = []
+        # The launch before this one may have ended between its last commit and the end of its publishing.
         if self._last.is_owed and not is_finished(self._path, run.window):
             self._owe(self._last)
 
@@ -143,6 +144,7 @@ class Outputs(RunPart):
         """Give the first attempt a place to stage in, if any operator stages files or entries."""
         window.task = self._staging(window.task)
         is_finished = not self._is_unfinished and self._deliveries.is_prepared(self._run.program)
+        # A delivery beside the window takes time of the driver, which would count as the overhead of the window.
         window.is_alone = window.is_alone and is_finished
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
@@ -158,6 +160,7 @@ class Outputs(RunPart):
             # before the first file is staged: so every file that this application completes is as young, or younger
             self._began = when_began(self._path)
         settings = self._run.settings
+        # Operators complete files by time only if this is set: a launch that ends by itself completes them at its end.
         began = self._run.now() if settings.until is Until.STOPPED else None
         place = StagingPlace(self._path, window_id, secrets.token_hex(4), settings.durable, settings.home, began)
         self._uncommitted.append(place)
@@ -246,6 +249,7 @@ class Outputs(RunPart):
             kept, output = checkpoint.operators, checkpoint.output
             keys = incomplete_keys_in(ended.program, kept.state) if is_alone else ()
             needed = self._needed() | staged_in(output.finished) | set(map(region_name, keys))
+            # Later folders stay, since another driver may have committed those windows; a later commit sweeps them.
             self._unswept = bool(sweep(self._path, needed, checkpoint.window, regions=is_alone))
 
     # ---- finishing
@@ -267,6 +271,7 @@ class Outputs(RunPart):
         This is safe to repeat after a crash.
         """
         run, window_id = self._run, self._run.window
+        # Even without entries: a launch connects to its systems before it reads anything.
         self._deliveries.prepare(run.program, window_id + 1)
         if not self._is_unfinished:
             return
@@ -275,6 +280,7 @@ class Outputs(RunPart):
         self._place()
         for output in list(self._unfinished):
             self._deliveries.deliver(run.program, window_id, output, self._unfinished[output])
+            # One by one, so that an attempt after an outage continues with the output that failed.
             self._unfinished = {other: parts for other, parts in self._unfinished.items() if other != output}
         run.probe(Point.DELIVERED, window_id)
         if self._owes_receipts:

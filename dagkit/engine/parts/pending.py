@@ -200,6 +200,7 @@ class PendingWork(RunPart):
         summary = self._run.summary
         if not summary.hands_over or not schedule.is_worth_sharing:
             return frozenset()
+        # Not where blocks stay whole: writers in other slots could not order the pieces of a file.
         return frozenset(into for into in summary.near if summary.slots[into] > 1)
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
@@ -211,10 +212,13 @@ class PendingWork(RunPart):
         schedule = window.schedule
         if answer.has_handovers:
             schedule, answer = settle_handovers(window.window_id, schedule, answer)
+        # Before the commit, which would lose work that no slot reports as done or left.
         lacking = unreported(all_in(schedule.allocation), answer.reports)
         if lacking:
             raise WindowLost(f"window {window.window_id} lacks a part of its report: {lacking}")
         window.schedule = schedule
+        # Delays begin now, by the driver's clock. Counted in the slot from the begin of the window, they left out how
+        # long the slot had waited for a core.
         return _with_due_times(answer, self._run.now())
 
     def is_changed_by(self, window: InFlightWindow, answer: Answer) -> bool:
@@ -245,6 +249,7 @@ def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[In
 
     It contains none of the work that only younger windows discovered.
     """
+    # After a crash these discoveries are read from their root chains, so a checkpoint with their work would double it.
     unknown: dict[ItemKey, list[WorkItem]] = {}
     for item in chain.from_iterable(window.queued.work for window in younger):
         unknown.setdefault(item.key, []).append(item)

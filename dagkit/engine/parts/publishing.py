@@ -41,6 +41,7 @@ class Publishing(RunPart):
             self._report_waiting()
 
     def drop(self, window: InFlightWindow, answer: Answer) -> None:
+        # A poll in vain is not committed, and may still bring another reason.
         self._report_waiting()
 
     def _report_waiting(self) -> None:

@@ -91,6 +91,7 @@ class Reconfiguration(RunPart):
                     self._taps.add(request, asks, run.plan.graph)
                 case asks:
                     changes.append(change_of(request, asks))
+        # A running scan compares with what its operator knew at its begin, so it misses a file that is forgotten now.
         is_busy = bool(changes) and self._inputs.is_busy
         self._waiting = [change for change in changes if is_busy and isinstance(change, Forgetting)]
         self._pending += [change for change in changes if change not in self._waiting]
@@ -148,6 +149,7 @@ class Reconfiguration(RunPart):
                     self._apply(change)
             except DagkitError as error:
                 self._refuse(change, error)
+                # A listener would ask for the same after each window; a user asks once.
                 if change.request is None and isinstance(change, Scaling):
                     self._listeners.refused(change)
 

@@ -314,6 +314,7 @@ class RequestInbox:
     def reply(self, reply: Reply) -> None:
         """Write a reply and delete its request. If the store fails, try again at the next look."""
         try:
+            # The answer first: after a crash between the two, the request is there to be answered again.
             with suppress(KeyTaken):  # an earlier attempt wrote it, and could not delete the request
                 self._store.create(f"{ANSWERED}/{reply.id}.json", _written(reply))
             self._store.delete([f"{ASKED}/{reply.id}.json"])

@@ -149,6 +149,7 @@ class Woken(threading.Event):
 
     def stop(self) -> None:
         """Ask the run to stop; callable from any thread and from a signal handler."""
+        # First, since the loop that the event wakes asks for it at once.
         self.is_to_stop = True
         self.set()
 
@@ -177,6 +178,7 @@ class RunState:
         self.publisher = EventPublisher(observers, compilation.graph)
         self.probe = probe or _not_probed
         self.woken = Woken()
+        # A function, since the program changes with the plan.
         self.masking = Masking.of(lambda: self.program)
         self.plan = RunningPlan.of(compilation)
         """The plan that runs now."""
@@ -186,8 +188,10 @@ class RunState:
         last = self.checkpoint
         if last.changes:
             self.plan = RunningPlan.resumed(compilation, last)
+            # The backend was created with the plan as configured.
             backend.load(self.plan.compilation)
         promised = self.journal.promised()
+        # Before anything runs: work for an input that is gone would wait for ever, and no message would report it.
         refuse_stranded(self.program, last, promised[0].deal if promised else ())
         refuse_renamed(self.program, last.operators.state)
         self.in_flight = InFlightWindows(backend, settings.overlap, self.woken.set, promised)

@@ -112,6 +112,7 @@ class RecordSearch(RunPart):
         program, settings = self._run.program, self._run.settings
         with suppress(OSError):
             folder = folder_for_traces(settings.application_path, window.window_id)
+            # Origins go to all operators: behind an exchange, a slot notes the claim that its items came from.
             return task.trying(traces=folder, locates=tuple(program.stage_of))
         return task
 
@@ -131,8 +132,10 @@ class RecordSearch(RunPart):
             publisher.failed(window, error, again=False)
             raise
         publisher.failed(window, error, again=True)
+        # The next attempt leaves other work, so failures before it do not count against it.
         if leaves is not task.attempt.leaves:
             attempts.failures = 0
+        # All work of the window becomes suspect, and is searched in the queue: none of it may be set aside, too.
         if leaves is Leaving.ALL:
             attempts.unreadable.clear()
         unlocated = attempts.unlocated
@@ -147,6 +150,7 @@ class RecordSearch(RunPart):
         if not attempts.is_traced:
             return task
         lasts = None if task.lasts_millis is None else TRACED_LASTS * window.schedule.lasts_millis
+        # A folder for each attempt: slots of the attempt before, which Spark may not have ended yet, write to theirs.
         return self._with_traces(window, replace(task, lasts_millis=lasts))
 
     def _is_tried_again(

@@ -36,6 +36,7 @@ class WorkRequests(RunPart):
     def before(self, window: InFlightWindow) -> None:
         if window.promise is not None:
             self._retry_promised(window.promise)
+        # Before the work is allocated, and in a promised window, too: that may be the one which fails at this work.
         self._changes.perform_on_work(partial(self._perform, window))
 
     def _retry_promised(self, promise: WindowPromise) -> None:

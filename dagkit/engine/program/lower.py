@@ -166,6 +166,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
         keying=keying,
         payload=_payload(fused.graph, wire),
         keys=tuple(partition.keys[port] for partition in receiver.partitions) if keyed else (),
+        # A sliding window sends the items of several panes, which a unifier merges even for a single sender.
         unifier=unifier if slid or (senders > 1 and routing is not Routing.STRAIGHT) else None,
         delayed=delayed,
         queued=is_work,

@@ -159,6 +159,7 @@ class SlotOutput:
 def _opened(path: str) -> int | None:
     """A log for appending; None if there is none, or it is too long."""
     with suppress(OSError):
+        # Not created here: the driver begins each log, and renames a long one.
         file = os.open(path, os.O_WRONLY | os.O_APPEND)
         if os.fstat(file).st_size < _MOST_BYTES:
             return file
@@ -197,6 +198,7 @@ def captured(output: SlotOutput | None) -> Iterator[None]:
         yield
         return
     thread = threading.get_ident()
+    # Streams and the factory of records belong to the process, in which several threads may run slots.
     with _changing:
         _running[thread] = output
         _tee()

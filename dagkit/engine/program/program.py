@@ -121,6 +121,7 @@ class Target:
             case Routing.DISTRIBUTED:
                 items = batch.items()
                 for slot in range(self.slots):
+                    # Items go to the slots in turn, over all batches of a sender. Each sender begins at another one.
                     own = slice((slot - sender - number) % self.slots, None, self.slots)
                     share = Batch.of(items[own])
                     if len(share):

@@ -87,6 +87,7 @@ def own_windows(ledger: Ledger, *needles: bytes) -> Iterator[Window]:
     if chain is not None:
         for record in chain.records():
             content = _stored(chain, record)
+            # Few windows have what is sought, and the others are not parsed.
             if content is not None and any(needle in content for needle in needles):
                 yield _own_window(chain, record, content)
 

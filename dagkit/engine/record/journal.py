@@ -129,6 +129,7 @@ class Journal:
             first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
             found += [
                 (record.block.system_time, self.discovery(name, record))
+                # Up to the head that this run knows: another driver may have found more since.
                 for record in root.records(first, self._heads[name].seq)
                 if isinstance(record.block.event, AddData)
             ]

@@ -81,6 +81,7 @@ def _redistributed(
         if _is_held_twice(states, state_name):
             continue
         for slot, mine in enumerate(_by_owner(states, state_name, owners, len(states))):
+            # Also if it has no keys now: a partition whose keys went elsewhere must not keep them.
             if mine or state_name in allocated[slot]:
                 allocated[slot][state_name] = mine
     return tuple(allocated)

@@ -230,9 +230,9 @@ class SlotAtWork:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """What slots process now, at least a tenth of a second old; published while windows run.
+    """What slots process, as they last reported to the board, ten times a second.
 
-    Published about once a second, and only if slots reach the board.
+    Published about once a second while windows run, and only if slots reach the board.
     """
 
     work: Sequence[SlotAtWork]

@@ -197,6 +197,7 @@ class Balance:
 
     def shares(self) -> Iterator[PartitionShare]:
         """Each partition with its share of the busy time, and of the positions or items; longest busy first."""
+        # Windows were added and taken away, so rounding may leave a sum below zero.
         busy, taken = max(1e-9, sum(self._busy)), max(1, sum(self._taken))
         for index in sorted(range(len(self._busy)), key=lambda index: -self._busy[index]):
             yield PartitionShare(

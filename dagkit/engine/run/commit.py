@@ -33,6 +33,7 @@ class Committer:
             for part in self._parts:
                 part.drop(window, answer)
             return
+        # A window that polls was not published when it began: each poll in vain would be a start without an end.
         run.publisher.started(window)
         # A window is promised when it has become the oldest. If the driver dies before, it is planned again: none of
         # its output was visible.
@@ -79,6 +80,7 @@ class Committer:
             for part in self._parts:
                 saved |= part.after(ended, saved)
         except DagkitError as error:
+            # If another driver has swept the pieces of this window, it is reported, and not that they are missing.
             journal.refuse_overtaken(error)
             raise
         times = WindowTimes(launched=self._run.launched, began=ended.window.began, reported=ended.at)

@@ -49,6 +49,7 @@ class LoopState:
 def next_action(state: LoopState) -> Action:
     """Return the next action. Commits come first, in order; then more work; then waiting."""
     action, wake = _next_action(state), state.wants.get(Want.WAKE)
+    # Only waits end then: after any other action, the loop decides again at once.
     if wake is None or not isinstance(action, Await | Sleep):
         return action
     return replace(action, until=wake if action.until is None else min(action.until, wake))
@@ -78,6 +79,7 @@ def _next_action(state: LoopState) -> Action:
     if not wants.keys().isdisjoint((Want.PROMISED, Want.WORK, Want.WINDOW)):
         return Start()
     if state.in_flight:
+        # While there is enough work, a look that is due would end each wait at once, and the loop would spin.
         calls = (Want.DEFERRED,) if Want.ENOUGH in wants else (Want.LOOK, Want.DEFERRED)
         return Await(_first(state, *calls))
     return _idle(state)

@@ -128,6 +128,8 @@ def claimed(place: str, *, take_over: bool, fresh: bool) -> Iterator[str | None]
     the application, unless this one is to `take_over`.
     """
     with _locked(place):
+        # Under the lock, which the caller holds until its own status is written: of two launches at one moment, neither
+        # would find the other.
         if not take_over:
             refuse_second(open_store(place), datetime.now(UTC))
         kept = keep_aside(place, datetime.now(UTC)) if fresh else None

@@ -76,6 +76,7 @@ class Loop:
             with run.masking.masked(), run.in_flight:
                 self._run()
         except SequenceTaken:
+            # Outside of the block, whose end joins the threads of the windows: nothing is staged behind the sweep.
             with suppress(DagkitError, OSError):  # the next commit of the other driver sweeps, too
                 for part in self.parts:
                     part.overtaken()
@@ -136,6 +137,8 @@ class Loop:
         self.read_requests()
         if self.is_stopping and not self._is_draining:
             self._is_draining = True
+            # No signal interrupts an operator on the thread of a window in this process: without a limit, a stop waited
+            # for as long as the operators took.
             if run.settings.runs_in_driver:
                 length = timedelta(milliseconds=run.summary.millis)
                 self._abandons_at = run.now() + length + LONGEST_AFTER_STOP

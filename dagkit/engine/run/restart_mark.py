@@ -67,6 +67,7 @@ def unfinished_restart(place: str) -> RestartMark | None:
     if is_url(place):
         return None
     home, made = Path(place), made_beside(place)
+    # A restart that was killed between its two renames leaves no folder under the name of the application.
     found = home if (home / _MARK).is_file() else made if (made / _MARK).is_file() and not home.exists() else None
     if found is None:
         return None
@@ -90,6 +91,7 @@ def finish_restart(place: str) -> RestartMark | None:
     mark = unfinished_restart(place)
     if mark is None:
         return None
+    # The restart locked the folder before it renamed it, and the lock goes with the folder.
     with alone(mark.kept):
         if unfinished_restart(place) == mark:  # its process may have ended meanwhile
             take_steps(place, mark)

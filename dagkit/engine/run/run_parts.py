@@ -42,11 +42,14 @@ class RunParts:
             WorkRequests(run, self.queue, self.changes, aside, self.search),  # on what waits, before it is allocated
             AwaitedServers(run),  # a window that waits for one is no failure to search for
             self.search,
+            # After the search, which schedules its own steps. Outputs, accounts and watermarks read the next queue.
             self.queue,
             aside,
             self.operators,
             self.outputs,
+            # Receipts wait for the files that outputs leave open.
             Accounts(aside),
+            # Watermarks want no window of their own if the queue wants one.
             Watermarks(run, self.inputs, self.queue, self.operators),
             self.changes,
             # Observers learn what the other parts have done.

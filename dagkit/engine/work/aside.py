@@ -159,6 +159,7 @@ class Search(StoredValue):
             divided = [_in_pieces(item, elements[item.into], MOST_PIECES // len(found), self.step) for item in found]
             small = [piece for pieces, _ in divided for piece in pieces]
             cuts = [cut for _, cuts in divided for cut in cuts]
+            # In one slot, which begins with the smallest piece: if that fails first, it has failed by itself.
             return {into: _in_one_slot(into, small, count) for into, count in slots.items()}, cuts
         half, rest = found[: len(found) // 2], found[len(found) // 2 :]
         made = list[PlannedSplit]()

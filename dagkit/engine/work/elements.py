@@ -214,6 +214,7 @@ class Elements:
         if kept is None:
             return None, item
         if item.restriction is not None:
+            # All or nothing: after a crash, the operator might divide it elsewhere.
             if self.restrictions.written(element, kept, "truncate") != item.restriction:
                 raise _truncation_invalid(self.into, whole, kept)
             return item, None

@@ -128,6 +128,7 @@ class Recorder:
         is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
         if not is_settled:
             self._done.add(Extent.of(item.source, item, stop))
+        # A stretch that touches the one before adds no entry.
         elif len(self._settled.extents) < LISTED or self._settled.touches(item.source, item.start):
             self._settled.add(Extent.of(item.source, item, stop))
         else:

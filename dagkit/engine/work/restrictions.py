@@ -80,6 +80,7 @@ class Restrictions:
             return OffsetRange(item.start, item.end)
         form = ByteKeys() if self._declared is OffsetRange else self._own
         try:
+            # A copy, since the type may keep members of it as they are, and the operator may change them.
             return form.load(copied(item.restriction))
         except (ValueError, TypeError, KeyError, RangeFault) as error:
             raise self._unreadable(item, str(error)) from error

@@ -100,6 +100,7 @@ class WindowSizer:
             return self
         slower = sum(took) / sum(expected)
         off = sum(abs(t - slower * e) for e, t in zip(expected, took, strict=True)) / sum(took)
+        # A wrong forecast counts at once, and is forgotten by halves.
         return replace(self, error=min(1.0, max(LEAST_ERROR, off, (off + self.error) / 2)))
 
     def next(self, backlog: float, *, is_delivered: bool = False) -> WindowLength:
@@ -220,6 +221,7 @@ class Scheduler:
         cutter = SplitPlanner(forecast, cuts, self.patience, window_id)
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
         lasts = length.lasts_millis
+        # Work without an end does not end by itself, and would keep the window for the longest time.
         if self.pace.hands_over and all(item.has_end for item in all_in(allocation)):
             lasts = max(lasts, LONGEST_MILLIS)  # all slots end when there is no more work
         return WindowSchedule(allocation, lasts, forecast, tuple(cutter.made))

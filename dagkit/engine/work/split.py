@@ -203,6 +203,7 @@ def _allocated_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutt
 
 def _spread(blocks: Sequence[WorkItem], slot_work: SlotWork) -> SlotWork:
     """Spread work of unknown duration, such as work without an end, over the slots, empty ones first."""
+    # This work counts first: by the other work, one slot with little of it would get all.
     counts = [(0, len(slot_items), slot) for slot, slot_items in enumerate(slot_work)]
     heapq.heapify(counts)
     for item in sorted(blocks, key=attrgetter("order")):
@@ -249,6 +250,7 @@ def wrapped(
                 millis = cutter.millis(item)
                 left.append((cutter.millis(rest), rest))
                 is_full = True
+            # A block that its reader does not cut goes to the slot into whose share most of it falls.
             elif room < millis / 2 and slot_work[slot]:
                 left.append((millis, item))
                 slot += 1
@@ -256,6 +258,7 @@ def wrapped(
         slot_work[slot].append(item)
         loads[slot] += millis
         given += millis
+        # A sum of floats may fall just short of a share that is full.
         while slot < slots - 1 and (is_full or given >= share * (slot + 1) * (1 - 1e-9)):
             slot, is_full = slot + 1, False
     return slot_work, max(loads)

@@ -177,6 +177,7 @@ class Binding:
         self._controls = {name: Controls(name, operator, self.flush_into) for name, operator in operators.items()}
         self._panes: dict[Port, Panes] = {}
         """Those of each sliding output."""
+        # Downstream first: a stage sends straight to the receivers of later stages in this slot.
         for stage in reversed(self.stages):
             self._bind(stage, kept)
 
@@ -237,6 +238,7 @@ class Binding:
             for port in output_ports(type(operator)):
                 sinks = list(self._sinks(stage, (name, port)))
                 if sinks:
+                    # An output that feeds nothing stays unconnected, so that a tap changes no count of items.
                     sinks += [tapping.receiver for tapping in self.taps if tapping.output == (name, port)]
                 if sinks and (name, port) in self.program.sliders:
                     sinks = [self._into_panes((name, port), sinks, kept)]

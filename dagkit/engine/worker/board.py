@@ -95,6 +95,7 @@ class Board:
         while len(self._asked) < len(self._idle) and (busiest := self._busiest()) is not None:
             self._asked.add(busiest)
             yield busiest, Asked()
+        # Not while a slot is asked: the work that it gives would find no slot left.
         if not self._asked and self.others_wait():
             yield from self._dismissed()
 

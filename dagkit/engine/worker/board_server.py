@@ -29,6 +29,7 @@ from dagkit.engine.work.handover import (
 from dagkit.engine.worker.board import Board, Move
 from dagkit.ground.clock import patient
 
+# Any process that reaches the port may send one; only its token shows that a slot does.
 LONGEST_HELLO: Final = 4096
 """The longest first message in bytes."""
 SILENT_SECONDS: Final = 10.0
@@ -86,6 +87,7 @@ class BoardServer:
         name = secrets.token_hex(8)
         with self._lock:
             boards = {
+                # With more slots than cores, a slot that has not begun may wait for the core of an idle one.
                 into: Board(count, PATIENCE if count <= cores else 0, partial(self._others_wait, name))
                 for into, count in slots.items()
             }
@@ -129,6 +131,7 @@ class BoardServer:
 
     def begin(self, hello: Message, connection: socket.socket) -> "_Window | None":
         """Return the window of a slot that begins; None if it gets no place."""
+        # In constant time, so that the time of an answer does not show how much of a guessed token is right.
         if not isinstance(hello, Hello) or not secrets.compare_digest(hello.token.encode(), self._token.encode()):
             return None
         with self._lock:
@@ -188,6 +191,7 @@ def _shut(connection: socket.socket) -> None:
 
 class _Server(ThreadingTCPServer):
     daemon_threads = True
+    # All slots of a window connect at the same moment. By default, five connections may wait.
     request_queue_size = 128
 
 

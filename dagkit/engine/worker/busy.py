@@ -113,6 +113,7 @@ def _interrupted() -> Iterator[None]:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         return
+    # A first time of zero would disarm the timer.
     library.timer_settime(timer, 0, ctypes.byref(_Times(0, int(EVERY_SECONDS * 1e9), 0, int(first * 1e9) + 1)), None)
     try:
         yield
@@ -134,6 +135,7 @@ class _Event(ctypes.Structure):
         ("value", ctypes.c_void_p),
         ("signal", ctypes.c_int),
         ("notify", ctypes.c_int),
+        # Linux reads 64 bytes, the last of them as a union that a signal does not use.
         ("rest", ctypes.c_char * 48),
     ]
 

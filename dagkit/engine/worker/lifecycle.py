@@ -81,8 +81,10 @@ class Life:
         # Logged here, these exceptions do not pass the masking of the failure that the caller raises.
         with Masking(lambda: [self.operator]).masked():
             while self._owed:
+                # Each by itself: `teardown` is called even if `deactivate` fails.
                 try:
                     self._owed.pop()()
+                # A second signal ends the process at once. `sys.exit` of an operator, also a SystemExit, does not.
                 except Interrupted:
                     raise
                 except (Exception, SystemExit):  # the failure that led here is raised by the caller

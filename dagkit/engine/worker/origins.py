@@ -78,6 +78,7 @@ class Origins:
     def deliver(self, batch: Batch[Any], element: Any, take: Take) -> None:
         """Deliver a batch whose items were read from an element. After a failure, their origin stays known."""
         before = self._delivered, self._position
+        # Restored only after success: the failure of the slot asks for the origin of the item that failed.
         self._delivered, self._position = (element,), None
         take(batch)
         self._delivered, self._position = before

@@ -45,4 +45,5 @@ def dumps(value: Any) -> bytes:
 def remember(sources: Sources) -> None:
     """Let this process find the lines of files that it may lack, for tracebacks and inlined lambdas."""
     for name, lines in sources.items():
+        # Without a time of change, linecache compares the lines with no file, which this machine may lack.
         linecache.cache[name] = sum(map(len, lines)), None, list(lines), name

@@ -19,6 +19,7 @@ from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.ranges import Deferred
 
+# No worker imports the compiler, so that workers start fast.
 if TYPE_CHECKING:
     from dagkit.compiler import Compilation
 

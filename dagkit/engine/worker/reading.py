@@ -178,6 +178,7 @@ class Reading:
         length = each.length if rest is None else rest.start - each.start
         if self.operator.reads_positions and each.restriction is None:
             done.positions += each.positions if rest is None else length  # the end may be unknown
+            # The gaps were claimed and not read, as the offsets of removed messages are.
             done.positions -= sum(gap.stop - gap.start for gap in skipped)
         if rest is None:
             done.amount += each.amount
@@ -222,6 +223,7 @@ class Reading:
         self._check_done(tracker)
         now.element = now.tracker = None
         with code_of(name):
+            # What the tracker raised at the deadline is raised here, as a failure of the operator.
             deferred, taken = tracker.deferred(), in_hand.deadline.residual()
         each, residual = in_hand.end(), taken if deferred is None else deferred.residual
         if residual is None:

@@ -54,6 +54,7 @@ def together(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge the panes of several partitions by age."""
     kept = [list(state.get("panes", ())) for state in states]
     longest = max(map(len, kept), default=0)
+    # The last pane of each partition is its newest.
     padded = [[[]] * (longest - len(panes)) + panes for panes in kept]
     return {"panes": [[item for pane in same_age for item in pane] for same_age in zip(*padded, strict=True)]}
 

@@ -85,6 +85,7 @@ class _Activity:
 
     def progress(self) -> tuple[Hashable, ...]:
         """A value that changes while the slot processes items, or waits for others; called by another thread."""
+        # A new object equals no other, so each look sees progress while the slot waits.
         waits = (object(),) if self._waits else ()
         return self._steps, *waits, *(reading.progress() for reading in self._readings)
 
@@ -115,6 +116,7 @@ class SlotRun:
         self.task = task
         self.level = level
         operators = {
+            # The state was copied when it was sent to this slot; the driver keeps its own.
             name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name), takes_saved=True)
             for stage in program.stages_at(level)
             if slot < stage.slots
@@ -291,6 +293,8 @@ class SlotRun:
             activity.work_for(name)
             unifiers.end_before(name)
             self.binding.flush_into(name)
+            # Its work begins when all items of the window have arrived: side values come first on every backend, and no
+            # operator reads inside the call of another.
             if name in self.readings:
                 for _ in self.readings[name].work():
                     yield from self.outbox.ready()

@@ -84,6 +84,7 @@ class SlotLink(BoardLink):
 
     @property
     def idle_millis(self) -> float:
+        # Without the lock: the handler of the sampling timer calls this, and must not wait for the thread of the link.
         since = self._idle_since
         return self._idle_millis + (0.0 if since is None else (time.monotonic() - since) * 1000)
 
@@ -101,6 +102,7 @@ class SlotLink(BoardLink):
             self._is_idle = True
             self._send(Idle())
             while self._waits() and not until():
+                # The end of the time of a window notifies no thread, so the slot looks for it.
                 self._changed.wait(_LOOKS_SECONDS)
             taken, self._taken = self._taken, None
             return taken
@@ -144,6 +146,7 @@ class SlotLink(BoardLink):
         place = self._place.host, self._place.port
         connection = socket.create_connection(place, patient(CONNECTED_WITHIN_SECONDS))
         connection.settimeout(patient(SENT_WITHIN_SECONDS))
+        # Each message is small, and the other side waits for it: none is held back to fill a packet.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._changed:
             if self._is_cut:  # the slot ended its work meanwhile

@@ -177,6 +177,7 @@ class TracedReading:
             if granted:
                 claims = [index(positions[at]) for at in range(granted)]
                 self._claimed(element, whole.between_claims(claims[0], claims[-1]))
+                # After `_claimed`, which ends the claims before.
                 self._claims = claims
             return granted
 

@@ -73,6 +73,7 @@ def ended_without_progress(timeout_millis: int | None, progress: Callable[[], Ha
             yield
         finally:
             over.set()
+            # Before the timer is cancelled: until it ends, the thread may set it once more.
             thread.join()
             cancel_timer()
 

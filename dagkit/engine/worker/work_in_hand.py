@@ -69,6 +69,7 @@ class WorkInHand:
                 return self._popped()
             if is_over:
                 return None
+        # Without the lock, which the thread of the link takes to report the progress of this slot meanwhile.
         handover = self._link.more(lambda: self.deadline.is_over)
         if handover is None:
             return None

@@ -75,6 +75,7 @@ def readings(ledger: Ledger, path: str) -> list[Reading]:
     noted = _Noted(path)
     for reading in _found(ledger, path):
         noted.readings.setdefault(reading.source, reading)
+    # As it stands in checkpoints, which are ASCII. The rows of root chains are not.
     for window in own_windows(ledger, json.dumps(path)[1:-1].encode()):
         rows = rows_of(window.chain.data(window.record) or b"")
         written = tuple(dict.fromkeys(row["file"] for row in rows if "file" in row))
@@ -117,6 +118,7 @@ def _blocks(again: WindowAgain, reading: Reading) -> list[BlockRead]:
 
 def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
     """The readings that root chains record, with their blocks."""
+    # As it stands in rows: the lines without it are not parsed.
     needle = canonical(path)[1:-1].encode()
     for name, chain, record in root_slices(ledger):
         content = chain.data(record) or b""

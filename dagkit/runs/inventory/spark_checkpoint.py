@@ -84,6 +84,7 @@ def files_read(place: str, source: int | None, *, in_flight_is_read: bool) -> Re
         batch = in_flight
     read_up_to = checkpoint.offset(batch, chosen) if batch >= 0 else -1
     planned_up_to = checkpoint.offset(max(planned), chosen)
+    # Spark may have listed more files, which no micro-batch has taken.
     entries = list(checkpoint.entries(chosen, planned_up_to))
     return ReadFiles(
         checkpoint.place,

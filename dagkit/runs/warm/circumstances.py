@@ -75,6 +75,7 @@ class Circumstances:
 
 
 def _umask() -> int:
+    # The mask can only be read by setting it: for this moment, to one that opens no file to others.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

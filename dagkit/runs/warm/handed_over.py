@@ -49,6 +49,7 @@ def run_handed_over(
 
 def _place(files: Sequence[int], numbers: Sequence[int]) -> None:
     """Give open files the numbers that they have in `dagkit launch`."""
+    # All out of the way first: one may have the number that another is to get.
     moved = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, max(numbers) + 1) for file in files]
     for file in files:
         os.close(file)
@@ -72,6 +73,7 @@ def _follow(connection: socket.socket, ended: threading.Event) -> None:
     main = threading.main_thread()
     while (number := _received(connection)) is not None:
         assert main.ident is not None, "the main thread runs"
+        # To this thread: a signal to the process may reach another one, and leave the main thread in a system call.
         signal.pthread_kill(main.ident, number)
     if not ended.is_set():
         os.kill(os.getpid(), signal.SIGKILL)

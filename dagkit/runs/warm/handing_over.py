@@ -133,6 +133,7 @@ def _ended(connection: socket.socket) -> dict[str, Any]:
 
 def _end_by(number: int) -> None:
     """End this process by a signal."""
+    # The system refuses handlers of these.
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

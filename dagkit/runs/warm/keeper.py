@@ -66,6 +66,7 @@ def in_child(closed: Sequence[socket.socket | TextIO]) -> Iterator[None]:
     try:
         os.setsid()  # signals of a terminal are for its parent
         signal.set_wakeup_fd(-1)
+        # As in a new process: the fork has the handlers of the warm driver.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for each in closed:

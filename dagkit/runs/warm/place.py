@@ -142,6 +142,7 @@ def listening() -> Iterator[tuple[socket.socket, TextIO]]:
         except BlockingIOError:
             raise ServeFailed("a warm driver serves this directory", "dagkit serve --stop ends it") from None
         try:
+            # Under the lock: until then, another warm driver may be writing to it.
             if log_path().is_file():
                 os.truncate(log_path(), 0)
             path.unlink(missing_ok=True)

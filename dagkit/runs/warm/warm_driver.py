@@ -100,6 +100,7 @@ class WarmDriver:
         handlers[self._listener.fileno()] = self._answer
         found = select.select(list(handlers), [], [], left)[0]
         if found:
+            # `select` returns them in the order of its argument.
             handlers[found[0]]()
         else:
             self._end("no launch came")
@@ -215,6 +216,7 @@ def _signalled(end: Callable[[str], None]) -> Iterator[int]:
     woken, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: end("it was interrupted"))
+    # Python resumes `select` after a handler, which alone would not end the wait.
     signal.set_wakeup_fd(wakes)
     try:
         yield woken
