@@ -116,6 +116,9 @@ def _fields(event: RunEvent) -> dict[str, Any]:
         del fields["queues"]
         sums = ("positions", "waiting", "waiting_positions", "pending")
         fields |= {name: getattr(event, name) for name in sums}
+    if isinstance(event, Committed | Resumed):
+        fields |= event.aside._asdict()
+        del fields["aside"]
     # Each line has it as `app`.
     fields.pop("application", None)
     return {"window": fields.pop("window_id"), **fields} if "window_id" in fields else fields

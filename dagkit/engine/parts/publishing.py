@@ -17,7 +17,7 @@ from dagkit.engine.program.operator_output import append
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.run_events import Committed, Measured, Queue
 from dagkit.engine.record.statistics import AggregatedMetrics, aggregators_of, stage_runs, window_stats
-from dagkit.engine.record.work_history import last_aside
+from dagkit.engine.record.work_history import aside_in
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.worker.protocol import Answer, Report
 
@@ -88,8 +88,7 @@ class Publishing(RunPart):
             block=journal.last_block,
             received=sum(sum(each.taken.values()) for _, each in figures),
             completed=sum(part.length for pieces in files.values() for part in pieces),
-            set_aside=len(checkpoint.suspects.aside),
-            last_aside=last_aside(checkpoint),
+            aside=aside_in(checkpoint),
         )
 
     def _measured(self, ended: EndedWindow, checkpoint: Checkpoint, queues: Sequence[Queue], now: datetime) -> Measured:

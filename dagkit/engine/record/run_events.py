@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from dagkit.api.stats import OperatorStats, WorkProgress, by_unit
 from dagkit.engine.program.facts import Fact
@@ -35,6 +35,17 @@ class PlanDiffers:
     """The differences, as sentences."""
 
 
+class SetAside(NamedTuple):
+    """The records, and elements that could not be read, that are set aside."""
+
+    set_aside: int
+    last_aside: str
+    """The last of them, with the reason."""
+
+
+NOTHING_ASIDE = SetAside(0, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Resumed:
     """A run begins after the last committed window."""
@@ -45,10 +56,7 @@ class Resumed:
     promised: bool
     pending: Mapping[str, int] = field(default_factory=dict)
     """The positions that wait, by their unit."""
-    set_aside: int = 0
-    """How many records, and elements that could not be read, are set aside."""
-    last_aside: str = ""
-    """The last of them, with the reason."""
+    aside: SetAside = NOTHING_ASIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +118,7 @@ class Committed:
     """The items that operators received, together; None if it is unknown."""
     completed: int = 0
     """How many bytes the completed files hold, which earlier windows may have written."""
-    set_aside: int = 0
-    """How many records, and elements that could not be read, are set aside now."""
-    last_aside: str = ""
-    """The last of them, with the reason."""
+    aside: SetAside = NOTHING_ASIDE
 
     @property
     def positions(self) -> int:

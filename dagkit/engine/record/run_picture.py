@@ -171,7 +171,7 @@ class RunPicture:
             case Resumed(window_id=window_id, waiting=waiting, pending=pending):
                 self._set(state="running", step="", resumed_after=window_id, window=window_id)
                 self._set(pending_elements=waiting, queued=pending)
-                self._set(set_aside=event.set_aside, last_aside=event.last_aside)
+                self._set(**event.aside._asdict())
             case Draining():
                 self._set(state="draining")
             case Ended(window_id=window_id):
@@ -259,8 +259,7 @@ class RunPicture:
             pending_elements=event.waiting,
             pending_positions=event.waiting_positions,
             queued=event.pending,
-            set_aside=event.set_aside,
-            last_aside=event.last_aside,
+            **event.aside._asdict(),
             visible_at=event.visible,
         )
         self._pace.add(now, before.totals.positions)

@@ -8,6 +8,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Decided
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.history import application_chain, newest_checkpoint, own_windows
+from dagkit.engine.record.run_events import NOTHING_ASIDE, SetAside
 from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import Ledger, Span
 from dagkit.ledger.audit.completeness import blocks_of, lists_work
@@ -70,13 +71,15 @@ def work_left(ledger: Ledger) -> Iterator[ListedWork]:
         yield ListedWork("set aside", item.into.operator, _place_of(item), each.window, each.reason)
 
 
-def last_aside(checkpoint: Checkpoint) -> str:
-    """Return the place and the reason of the work that was set aside last; empty if none is."""
-    if not checkpoint.suspects.aside:
-        return ""
-    last = checkpoint.suspects.aside[-1]
+def aside_in(checkpoint: Checkpoint) -> SetAside:
+    """Return how much work is set aside after a window, and the last of it with the reason."""
+    aside = checkpoint.suspects.aside
+    if not aside:
+        return NOTHING_ASIDE
+    last = aside[-1]
     # The reason why a file cannot be read names it.
-    return last.reason if last.item.name in last.reason else f"{_place_of(last.item)}: {last.reason}"
+    is_named = last.item.name in last.reason
+    return SetAside(len(aside), last.reason if is_named else f"{_place_of(last.item)}: {last.reason}")
 
 
 def lost_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:

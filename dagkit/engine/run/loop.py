@@ -17,7 +17,7 @@ from dagkit.engine.program.points import Point
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.redistribute import State
 from dagkit.engine.record.run_events import Draining, Ended, Resumed
-from dagkit.engine.record.work_history import last_aside
+from dagkit.engine.record.work_history import aside_in
 from dagkit.engine.run.commit import Committer
 from dagkit.engine.run.decide import LoopState, next_action
 from dagkit.engine.run.run_parts import RunParts
@@ -176,18 +176,8 @@ class Loop:
         is_promised = run.in_flight.promised is not None
         waiting = self.parts.waiting(run.checkpoint.queue)
         pending = run.publisher.by_unit(self.parts.pending)
-        set_aside = len(run.checkpoint.suspects.aside)
-        run.publisher.publish(
-            Resumed(
-                run.program.application,
-                run.window,
-                waiting,
-                is_promised,
-                pending,
-                set_aside,
-                last_aside(run.checkpoint),
-            )
-        )
+        aside = aside_in(run.checkpoint)
+        run.publisher.publish(Resumed(run.program.application, run.window, waiting, is_promised, pending, aside))
 
     def _perform(self, action: Action) -> None:
         run = self.run_state

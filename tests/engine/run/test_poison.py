@@ -12,7 +12,7 @@ from dagkit.engine.parts.requests import GiveUp, Retry, reply_to, withdraw
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.history import history, newest_checkpoint
 from dagkit.engine.record.run_events import RunEvent, Waiting
-from dagkit.engine.record.work_history import last_aside, listed_work
+from dagkit.engine.record.work_history import aside_in, listed_work
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OffsetRange, RestrictionTracker
@@ -68,7 +68,7 @@ def test_a_record_is_set_aside_however_it_stops_its_process(way, exit_code, reas
     assert (set_aside(desk), desk.faults()) == ([(7_654, 7_655)], [])
     (proven,) = verify(desk.ledger()).proven
     assert ([str(span) for span in proven.aside], proven.positions) == (["numbers[7654, 7655)"], MANY - 1)
-    last = last_aside(newest_checkpoint(desk.ledger()))
+    last = aside_in(newest_checkpoint(desk.ledger())).last_aside
     assert last.startswith("numbers[7654, 7655): ")
     assert reason in last
 

@@ -14,7 +14,7 @@ from dagkit.engine.parts.requests import GiveUp, Retry, reply_to
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.history import newest_checkpoint
-from dagkit.engine.record.work_history import last_aside, listed_work
+from dagkit.engine.record.work_history import aside_in, listed_work
 from dagkit.errors import InputUnreadable
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
@@ -189,7 +189,7 @@ def test_a_file_that_is_gone_is_set_aside(tmp_path):
     assert values(desk.run()) == ["1", "2", "3", "4"]
     (each,) = [each for each in listed_work(desk.ledger()) if each.state == "set aside"]
     assert "b.gz is gone" in each.reason
-    assert last_aside(newest_checkpoint(desk.ledger())) == each.reason, "the reason names the file"
+    assert aside_in(newest_checkpoint(desk.ledger())).last_aside == each.reason, "the reason names the file"
 
 
 def test_the_output_file_of_a_block_that_was_set_aside_is_written_by_a_retry(tmp_path):
