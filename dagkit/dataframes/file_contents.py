@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagkit.errors import RunFailure, printable
-from dagkit.ground.urls import is_url, resolved
+from dagkit.ground.urls import is_url, plain, resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,12 +27,12 @@ def row_unfit(place: str, error: Exception | str) -> RunFailure:
 
 
 def is_parquet(path: str) -> bool:
-    return path.partition("?")[0].endswith(_PARQUET)
+    return plain(path).endswith(_PARQUET)
 
 
 def is_divisible(path: str) -> bool:
     """Whether a file can be read in stretches: Parquet by its row groups, text if it is not compressed."""
-    return not path.partition("?")[0].endswith(tuple(_CODECS))
+    return not plain(path).endswith(tuple(_CODECS))
 
 
 def parquet_file(path: str) -> "pq.ParquetFile":
@@ -84,7 +84,7 @@ def rows_of_lines(path: str, start: int, end: int, schema: "pa.Schema") -> Itera
 
 def _lines(path: str, start: int, end: int) -> Iterator[tuple[int, "pa.Array"]]:
     """Chunks of whole lines, each with its place. A compressed file is one stretch."""
-    codec = next((name for ending, name in _CODECS.items() if path.partition("?")[0].endswith(ending)), None)
+    codec = next((name for ending, name in _CODECS.items() if plain(path).endswith(ending)), None)
     with _opened(path) as file:
         # `end` counts compressed bytes.
         source, limit = (file, end) if codec is None else (_decompressed(file, codec), sys.maxsize)

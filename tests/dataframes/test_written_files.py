@@ -97,6 +97,21 @@ def test_compressed_parts_are_decompressed(tmp_path, monkeypatch, compression):
     assert sorted(row["value"] for row in rows(tmp_path / "app", operator="Text")) == TEXTS[:30]
 
 
+def test_of_a_local_file_a_question_mark_is_a_part_of_the_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "lines.txt", TEXTS)
+    names = {
+        "dt.operator.Text.prop.file_name": "a?{partition}-{number}",
+        "dt.operator.Parquet.prop.file_name": "a?{partition}-{number}.parquet",
+    }
+    run(**names, **{"dt.operator.Text.prop.compression": "gzip"})
+    assert [row["value"] for row in rows(tmp_path / "app", operator="Text")] == TEXTS
+    schema = schema_of(batch_options({"path": str(tmp_path / "app"), "operator": "Parquet"}))
+    assert isinstance(schema, StructType)
+    assert [row["text"] for row in rows(tmp_path / "app", schema, operator="Parquet")] == TEXTS
+    assert not file_contents.is_divisible("a?b.gz")
+
+
 def test_the_columns_of_parquet_files_are_those_of_the_dataframe(application, monkeypatch):
     monkeypatch.setattr(written_files, "PARTITION_BYTES", 1000)
     schema = schema_of(batch_options({"path": str(application), "operator": "Parquet"}))
