@@ -1,12 +1,12 @@
 """The rows of a file, as Arrow batches: lines of text, compressed or not, and Parquet."""
 
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagkit.errors import RunFailure, printable
-from dagkit.ground.urls import is_url, plain, resolved
+from dagkit.ground.urls import is_url, local_path, plain, resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,9 +38,7 @@ def is_divisible(path: str) -> bool:
 def parquet_file(path: str) -> "pq.ParquetFile":
     import pyarrow.parquet as pq  # noqa: PLC0415 - on workers, for Parquet files only
 
-    if not is_url(path):
-        return pq.ParquetFile(path)
-    return pq.ParquetFile(resolved(path).path, filesystem=resolved(path).filesystem)
+    return pq.ParquetFile(_opened(path))
 
 
 def rows_of_parquet(path: str, start: int, end: int, schema: "pa.Schema") -> Iterator["pa.RecordBatch"]:
@@ -124,8 +122,11 @@ def _end_of_lines(content: bytes, limit: int) -> int:
 
 
 def _opened(path: str) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - on workers, and for Parquet files
+
     if not is_url(path):
-        return Path(path).open("rb", buffering=0)
+        # Arrow encodes text as UTF-8, which not every name is.
+        return pa.OSFile(os.fsencode(local_path(path)))
     return resolved(path).filesystem.open_input_file(resolved(path).path)
 
 
