@@ -116,6 +116,13 @@ def test_of_a_local_file_a_question_mark_is_a_part_of_the_name(tmp_path, monkeyp
     assert not file_contents.is_divisible("a?b.gz")
 
 
+def test_the_options_of_a_url_may_contain_slashes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "lines.txt", TEXTS)
+    run(**{"dt.operator.Text.prop.file_path": "mock://bucket/text?endpoint_override=http://host"})
+    assert [row["value"] for row in rows(tmp_path / "app", operator="Text")] == TEXTS
+
+
 def test_a_name_that_is_not_utf_8_is_read_as_the_ledger_writes_it(tmp_path):
     lines, columns = (os.fsdecode(os.fsencode(tmp_path) + name) for name in (b"/\xff.gz", b"/\xff.parquet"))
     Path(lines).write_bytes(gzip.compress(b"line\n"))
