@@ -1,12 +1,12 @@
 """The rows of a file, as Arrow batches: lines of text, compressed or not, and Parquet."""
 
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagkit.errors import RunFailure, printable
-from dagkit.ground.urls import is_url, resolved
+from dagkit.ground.urls import is_url, local_path, plain, resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,20 +27,18 @@ def row_unfit(place: str, error: Exception | str) -> RunFailure:
 
 
 def is_parquet(path: str) -> bool:
-    return path.partition("?")[0].endswith(_PARQUET)
+    return plain(path).endswith(_PARQUET)
 
 
 def is_divisible(path: str) -> bool:
     """Whether a file can be read in stretches: Parquet by its row groups, text if it is not compressed."""
-    return not path.partition("?")[0].endswith(tuple(_CODECS))
+    return not plain(path).endswith(tuple(_CODECS))
 
 
 def parquet_file(path: str) -> "pq.ParquetFile":
     import pyarrow.parquet as pq  # noqa: PLC0415 - on workers, for Parquet files only
 
-    if not is_url(path):
-        return pq.ParquetFile(path)
-    return pq.ParquetFile(resolved(path).path, filesystem=resolved(path).filesystem)
+    return pq.ParquetFile(_opened(path))
 
 
 def rows_of_parquet(path: str, start: int, end: int, schema: "pa.Schema") -> Iterator["pa.RecordBatch"]:
@@ -84,7 +82,7 @@ def rows_of_lines(path: str, start: int, end: int, schema: "pa.Schema") -> Itera
 
 def _lines(path: str, start: int, end: int) -> Iterator[tuple[int, "pa.Array"]]:
     """Chunks of whole lines, each with its place. A compressed file is one stretch."""
-    codec = next((name for ending, name in _CODECS.items() if path.partition("?")[0].endswith(ending)), None)
+    codec = next((name for ending, name in _CODECS.items() if plain(path).endswith(ending)), None)
     with _opened(path) as file:
         # `end` counts compressed bytes.
         source, limit = (file, end) if codec is None else (_decompressed(file, codec), sys.maxsize)
@@ -124,8 +122,11 @@ def _end_of_lines(content: bytes, limit: int) -> int:
 
 
 def _opened(path: str) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - on workers, and for Parquet files
+
     if not is_url(path):
-        return Path(path).open("rb", buffering=0)
+        # Arrow encodes text as UTF-8, which not every name is.
+        return pa.OSFile(os.fsencode(local_path(path)))
     return resolved(path).filesystem.open_input_file(resolved(path).path)
 
 

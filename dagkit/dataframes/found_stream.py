@@ -115,7 +115,8 @@ def _limited(found: FoundElements, start: int, end: int, limit: ReadLimit) -> in
     sources: set[Any] = set()
     read = 0
     for number, element in enumerate(found.between(start, end)):
-        sources.add(_source(element))
+        # Any other element counts as a file by itself.
+        sources.add(element.source if is_sourced(element) else number)
         read += length_of(element)
         too_many = isinstance(limit, ReadMaxFiles) and len(sources) > limit.max_files
         too_long = isinstance(limit, ReadMaxBytes) and read > limit.max_bytes
@@ -135,11 +136,6 @@ def _grouped(elements: Iterator[Any]) -> Iterator[list[Any]]:
         together += length_of(element)
     if group:
         yield group
-
-
-def _source(element: Any) -> Any:
-    # Any other element counts as a file by itself.
-    return element.source if is_sourced(element) else id(element)
 
 
 def length_of(element: Any) -> int:

@@ -13,6 +13,7 @@ from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.record.history import history
 from dagkit.errors import RunFailure, printable
+from dagkit.ground.urls import parent
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.audit.verify import verify
 
@@ -128,7 +129,7 @@ def _verify(ledger: Ledger, path: str) -> None:
 
 def _check(file: WrittenFile) -> None:
     """Raise `output-unproven` unless the file is as long as it was committed."""
-    length = folder_at(file.path.rpartition("/")[0]).length(file.path)
+    length = folder_at(parent(file.path)).length(file.path)
     if length != file.length:
         state = "is missing" if length is None else f"has {length} bytes instead of {file.length}"
         raise RunFailure(

@@ -8,8 +8,6 @@ from pathlib import Path
 
 PLATFORM_FILE = "dagkit-platform"
 """The file of an archive that names the platform for which its libraries were compiled."""
-_kept: list[int] = []
-"""The open files of libraries from archives. The system's loader knows a library by the name of its file."""
 
 
 def own_platform() -> str:
@@ -37,10 +35,11 @@ def library_at(path: Path) -> ctypes.CDLL:
     if not hasattr(os, "memfd_create"):
         raise OSError("this system loads no library from memory")
     content = content_of(path)
-    _kept.append(os.memfd_create(path.name))
-    with os.fdopen(_kept[-1], "wb", closefd=False) as memory:
+    # Never closed: the system's loader knows a library by the name of its file, which another file could get.
+    descriptor = os.memfd_create(path.name)
+    with os.fdopen(descriptor, "wb", closefd=False) as memory:
         memory.write(content)
-    return ctypes.CDLL(f"/proc/self/fd/{_kept[-1]}")
+    return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
 
 
 def other_platform(path: Path) -> str | None:

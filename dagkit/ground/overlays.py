@@ -39,6 +39,11 @@ class Overlay(Mapping[str, Any]):
             return entries
         return cls((Layer((), entries),), len(entries), entries, _FIRST, _NOTHING)
 
+    @classmethod
+    def of_layers(cls, layers: tuple[Layer, ...], length: int) -> "Overlay":
+        """An overlay with these layers and so many entries, which is no change of another mapping."""
+        return cls(layers, length, object(), _FIRST, _NOTHING)
+
     def changed(self, gone: Collection[str], entries: Entries) -> "Overlay":
         """The same without these names, then with these entries."""
         length = self.length - sum(name in self for name in gone)

@@ -121,10 +121,12 @@ def reading(now: RunSnapshot) -> str:
     """How far a launch has come: `212.4 MB of 495.0 MB (43%), 9.3 MB/s, about 20 s left (16 s to 25 s)`."""
     done = now.done
     whole = by_unit((*now.read.items(), *now.to_do.items()))
-    share = sum(done.values()) / sum(whole.values())
-    rate = now.backlog.positions_per_second
-    speed = f", {in_units(dict.fromkeys(whole, rate))}/s" if rate and len(whole) == 1 else ""
-    return f"{in_units(done)} of {in_units(whole)} ({part_done(share)}){speed}{time_left(now.backlog)}"
+    text = f"{in_units(done)} of {in_units(whole)}"
+    if len(whole) == 1:  # amounts of several units have no sum
+        text += f" ({part_done(sum(done.values()) / sum(whole.values()))})"
+        rate = now.backlog.positions_per_second
+        text += f", {in_units(dict.fromkeys(whole, rate))}/s" if rate else ""
+    return text + time_left(now.backlog)
 
 
 def time_left(backlog: Backlog) -> str:

@@ -51,6 +51,11 @@ def with_input(compilation: Compilation, looks: Looks) -> Compilation:
     fused = compilation.steps["fused"]
     assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
     ports = {key: _port_named(compilation, key) for look in looks for key in look}
+    for look in looks:
+        named: dict[tuple[str, str], str] = {}
+        for key in look:
+            if (other := named.setdefault(ports[key], key)) != key:
+                raise KeyError(f"{other} and {key} are one output")
     partitioned = dict(fused.partitioned)
     for name in {name for name, _ in ports.values()}:
         given = [{ports[key][1]: tuple(look[key]) for key in look if ports[key][0] == name} for look in looks]

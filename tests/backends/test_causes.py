@@ -235,6 +235,25 @@ def test_the_child_does_not_use_connections_of_the_driver():
         assert theirs.recv(100) == b"of the driver"
 
 
+def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
+    reading, writing = os.pipe()
+
+    def leaves() -> NoReturn:
+        if os.fork() == 0:
+            os.write(writing, str(os.getpid()).encode())
+            select.select([], [], [], within(20))
+            os._exit(0)
+        ended_by(signal.SIGKILL)
+
+    with pytest.raises(WorkerDied, match="by SIGKILL"):
+        run_in_child(leaves, 1)
+    os.close(writing)
+    left = int(os.read(reading, 100))
+    assert not select.select([reading], [], [], 0)[0], "it has ended"
+    os.kill(left, signal.SIGKILL)
+    os.close(reading)
+
+
 class Ends:
     """Garbage that ends each process but its own when it is collected."""
 

@@ -16,10 +16,13 @@ import pytest
 from dagkit import Dag, InputPort, Operator, PortContext, StreamCodec
 from dagkit.api import installed
 from dagkit.backends.spark import SparkBackend
+from dagkit.backends.spark.shipping.kept_state import SentOverlay, changed_in, received
 from dagkit.backends.spark.shipping.shipping import Known, by_value, modules_of, shipped
 from dagkit.compiler import compile_application
+from dagkit.engine.program.differences import applied
 from dagkit.engine.program.lower import program_of
 from dagkit.errors import RunFailure
+from dagkit.ground.overlays import Layer
 from tests.backends.cast import Words, chained
 from tests.processes import run_program
 
@@ -359,3 +362,11 @@ def test_functions_keep_their_lines_on_a_worker_without_their_file(written, tmp_
         f"dividing_own.py {over + 1} {lines[over].strip()}",
         f"dividing_own.py {large + 1} {lines[large].strip()}",
     ]
+
+
+def test_a_received_mapping_is_new_under_a_name_that_had_no_state():
+    sent = {"op": {"counts": SentOverlay((Layer((), {"a": 1}),), 1)}}
+    state = received(sent, {})
+    change = changed_in(state, {"op": {"counts": state["op"]["counts"], "copy": state["op"]["counts"]}})
+    assert change is not None
+    assert applied(state, change) == {"op": {"counts": {"a": 1}, "copy": {"a": 1}}}

@@ -136,8 +136,8 @@ def carried(batch: Batch[Any], codec: StreamCodec[Any] | None = None) -> list[An
     return [item for arrived in read_again(frames(codec), batch) for item in arrived.batch.items()]
 
 
-def read_again(both: Frames, batch: Batch[Any], path: str | None = None) -> Any:
-    row = b"".join(bytes(piece) for frame in both.of(batch, 0, *filter(None, [path])) for piece in frame.pieces(0))
+def read_again(both: Frames, batch: Batch[Any], element: Any = None) -> Any:
+    row = b"".join(bytes(piece) for frame in both.of(batch, 0, element) for piece in frame.pieces(0))
     return both.read(pa.py_buffer(row))
 
 
@@ -326,11 +326,13 @@ def test_a_batch_is_shared_out_as_its_items_are(keys, constant):
     assert shares == {slot: owned for slot, owned in expected.items() if owned}
 
 
-def origins(batch: Batch[Any], codec: StreamCodec[Any] | None = None, *, placed: bool = True) -> list[Any]:
+def origins(
+    batch: Batch[Any], codec: StreamCodec[Any] | None = None, *, placed: bool = True, element: Any = "in/a"
+) -> list[Any]:
     """The element and the positions that come out on the other side, and how many frames say where they were read."""
     both = Frames(Known([Point, Named]), {0: dataclasses.replace(target(codec), placed=placed)})
-    sent = list(both.of(batch, 0, "in/a"))
-    read = [(each.element, list(each.batch.places() or ())) for each in read_again(both, batch, "in/a")]
+    sent = list(both.of(batch, 0, element))
+    read = [(each.element, list(each.batch.places() or ())) for each in read_again(both, batch, element)]
     return [sum(bool(frame.origin) for frame in sent), *read]
 
 
@@ -358,6 +360,11 @@ def test_the_origin_travels_if_the_target_takes_it_along(batch, codec):
 def test_the_origin_of_a_part_of_a_file_travels_once():
     batch: Batch[Any] = Batch.of_column(Listed(["a", "b"], part_start=400))
     assert origins(batch) == [1, ("in/a", [400, 400])]
+
+
+@pytest.mark.parametrize("element", [0, "", ()])
+def test_an_element_that_is_zero_or_empty_is_an_origin(element):
+    assert origins(Batch.of([1]), element=element) == [1, (element, [])]
 
 
 @pytest.mark.parametrize("made", ["{:0999}".format, lambda number: (f"{number:0999}",)], ids=["arrow", "pickled"])

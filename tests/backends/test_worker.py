@@ -227,6 +227,20 @@ def test_an_archive_names_its_platform_and_its_libraries_are_not_taken_for_each_
         assert opened.read(PLATFORM_FILE).decode() == own_platform()
 
 
+@pytest.mark.skipif(not can_compile(), reason=MISSING)
+def test_libraries_that_are_loaded_at_the_same_time_are_not_taken_for_each_other(archive, monkeypatch):
+    first, second = (archive / path.relative_to(OPERATORS.parent) for path in (LIBRARY, KAFKA_LIBRARY))
+    fdopen = os.fdopen
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        library_at(second)
+        return fdopen(*args, **options)
+
+    monkeypatch.setattr(os, "fdopen", interrupted)
+    assert hasattr(library_at(first), "dagkit_beginning")
+
+
 def contents(batches: Any) -> list[tuple[int, int, Kind, bytes]]:
     return [(*row[:3], row.payload.to_pybytes()) for batch in batches for row in rows_in(batch)]
 

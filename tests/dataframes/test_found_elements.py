@@ -1,5 +1,6 @@
 """What a stream has found: recorded before Spark learns of it, and the same however often it is asked for."""
 
+import json
 import os
 import time
 from collections.abc import Sized
@@ -115,6 +116,19 @@ def test_a_file_of_several_blocks_counts_once(finding, folder):
     stream = finding(**{"input.block_size": "5"})
     assert upto(stream, 0, ReadMaxFiles(1)) == 2
     assert rows(stream, 0, 10) == [f"line {number:4}" for number in range(5)]
+
+
+def test_each_element_without_a_source_counts_as_a_file(tmp_path):
+    looks = [[["a", number]] for number in range(100)]
+    cast = {"input": "tests.engine.work_cast.Names", "reader": "tests.engine.work_cast.Numbered"}
+    options = stream_options({"ledger": str(tmp_path / "ledger"), **cast, "input.looks": json.dumps(looks)})
+    first, again = FoundStream(options, LINES), FoundStream(options, LINES)
+    with ExitStack() as streams:
+        streams.callback(first.stop)
+        streams.callback(again.stop)
+        while upto(first, 0) < len(looks):
+            pass
+        assert upto(again, 0, ReadMaxFiles(10)) == 10
 
 
 def test_what_is_found_after_a_query_of_what_is_available_has_begun_is_left(finding, folder):

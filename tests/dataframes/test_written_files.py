@@ -1,5 +1,7 @@
 """The output of an application as rows: what its ledger names, if the files are as they were committed."""
 
+import gzip
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +9,7 @@ from traceback import format_exception
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StructType
 
@@ -16,6 +19,7 @@ from dagkit.dataframes.data_source import DagkitSource
 from dagkit.dataframes.source_options import batch_options
 from dagkit.dataframes.written_files import WrittenFiles, schema_of
 from dagkit.errors import RunFailure
+from dagkit.ground.urls import as_text
 from dagkit.launching import Machine, launch
 from dagkit_operators import FileSplitterInput, LineReader, Map, ParquetPartWriter, PartWriter
 from tests.old_files import aged
@@ -95,6 +99,38 @@ def test_compressed_parts_are_decompressed(tmp_path, monkeypatch, compression):
         write(tmp_path, f"{number}.txt", TEXTS[number * 10 : number * 10 + 10])
         run(**{"dt.operator.Text.prop.compression": compression})
     assert sorted(row["value"] for row in rows(tmp_path / "app", operator="Text")) == TEXTS[:30]
+
+
+def test_of_a_local_file_a_question_mark_is_a_part_of_the_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "lines.txt", TEXTS)
+    names = {
+        "dt.operator.Text.prop.file_name": "a?{partition}-{number}",
+        "dt.operator.Parquet.prop.file_name": "a?{partition}-{number}.parquet",
+    }
+    run(**names, **{"dt.operator.Text.prop.compression": "gzip"})
+    assert [row["value"] for row in rows(tmp_path / "app", operator="Text")] == TEXTS
+    schema = schema_of(batch_options({"path": str(tmp_path / "app"), "operator": "Parquet"}))
+    assert isinstance(schema, StructType)
+    assert [row["text"] for row in rows(tmp_path / "app", schema, operator="Parquet")] == TEXTS
+    assert not file_contents.is_divisible("a?b.gz")
+
+
+def test_the_options_of_a_url_may_contain_slashes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "lines.txt", TEXTS)
+    run(**{"dt.operator.Text.prop.file_path": "mock://bucket/text?endpoint_override=http://host"})
+    assert [row["value"] for row in rows(tmp_path / "app", operator="Text")] == TEXTS
+
+
+def test_a_name_that_is_not_utf_8_is_read_as_the_ledger_writes_it(tmp_path):
+    lines, columns = (os.fsdecode(os.fsencode(tmp_path) + name) for name in (b"/\xff.gz", b"/\xff.parquet"))
+    Path(lines).write_bytes(gzip.compress(b"line\n"))
+    (batch,) = file_contents.rows_of_lines(as_text(lines), 0, 5, pa.schema([("value", pa.string())]))
+    assert batch.column(0).to_pylist() == ["line"]
+    with Path(columns).open("wb") as file:
+        pq.write_table(pa.table({"length": [4]}), file)
+    assert file_contents.parquet_file(as_text(columns)).schema_arrow.names == ["length"]
 
 
 def test_the_columns_of_parquet_files_are_those_of_the_dataframe(application, monkeypatch):

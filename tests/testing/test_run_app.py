@@ -97,6 +97,13 @@ def test_several_outputs_are_named_and_a_window_without_items_of_one_input_is_no
         run_app(two, {"Sides.middle": ["a"]})
 
 
+def test_two_names_of_one_output_are_refused():
+    with pytest.raises(KeyError, match=r"Lines and Lines\.output are one output"):
+        run_app(counting, {"Lines": ["a"], "Lines.output": ["b"]})
+    outputs = run_app(counting, {"Lines": ["a"]}, {"Lines.output": ["b"]})
+    assert outputs["Count:output"] == [("a", 1), ("b", 1)]
+
+
 def copying(file: str) -> Any:
     def draw(dag: Any, conf: Any) -> None:
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": [file]}))

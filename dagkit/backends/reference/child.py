@@ -121,6 +121,8 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, only_here(_ignore))
         _lose_connections()
+        # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer.
+        os.register_at_fork(after_in_child=lambda: os.close(writing))
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _pickled_answer(run)

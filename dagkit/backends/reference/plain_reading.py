@@ -262,12 +262,10 @@ class PlainReading:
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         stop = each.end if rest is None else rest.start
         self.recorder.do(each, stop, now.rows, operator, tracker.skipped())
-        # `_count` adds them, because they were claimed.
-        done.positions -= sum(gap.stop - gap.start for gap in tracker.skipped())
         source = self.elements.source_to_report(each, rest)
         if reached is not None and source is not None:
             done.reached[source] = max(filter(None, (done.reached.get(source), reached)))
-        self._count(each, stop, began, ended)
+        self._count(each, stop, tracker, began, ended)
         if rest is not None:
             completed = each.done.completed + self.elements.done_of(each, element, tracker, rest)
             done.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
@@ -282,11 +280,14 @@ class PlainReading:
             self.take_turn()
             self._hand_over()
 
-    def _count(self, each: WorkItem, stop: int, began: float, ended: float) -> None:
+    def _count(
+        self, each: WorkItem, stop: int, tracker: RestrictionTracker[Any, Any], began: float, ended: float
+    ) -> None:
         whole, done = stop == each.end, self.done
         length = each.length if whole else stop - each.start
         if self.operator.reads_positions and each.restriction is None:
             done.positions += each.positions if whole else length  # the end may be unknown
+            done.positions -= sum(gap.stop - gap.start for gap in tracker.skipped())
         done.amount += each.amount if whole else length * each.density
         if each.source is not None:
             after, millis = (began - self._began) * 1000, (ended - began) * 1000

@@ -200,6 +200,16 @@ def test_a_run_whose_slots_still_work_is_not_done(done):
     assert {"reading: 2.4 kB of 2.4 kB (99%)", "at work: digits b 99% for 0 s"} <= set(lines)
 
 
+def test_of_several_units_no_common_share_is_shown():
+    run = RunPicture(SetClock(), first_snapshot(), compile_application(numbers_collected(((3,),), readers=2)).plan)
+    working = Working([AT_WORK], {4: {"byte": 800, "row": 1}})
+    for event in (*WINDOW, Started(4, 1, None, {"byte": 1600, "row": 3}), working):
+        run(event)
+    assert (
+        "reading: 1.6 kB and 1 row of 2.4 kB and 3 rows" in picture(SeenRun(run.snapshot(), "here", NOON)).splitlines()
+    )
+
+
 def test_a_process_of_another_user_is_not_killed(dagkit, folder, monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")

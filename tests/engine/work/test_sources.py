@@ -35,6 +35,7 @@ from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.backlogs import recorded
+from dagkit.engine.record.run_events import Committed, RunEvent
 from dagkit.engine.record.work_history import listed_work
 from dagkit.engine.record.work_records import work_recorded
 from dagkit.engine.work.elements import Elements
@@ -371,3 +372,21 @@ def test_skipped_offsets_are_listed_and_not_counted_as_read(tmp_path, backend, l
     ]
     skipped = [work for work in listed_work(desk.ledger()) if work.state == "skipped"]
     assert sum(work.place.end - work.place.start for work in skipped) == 5
+
+
+class Indices(Gaps):
+    """Divides its elements, and reads no positions of a source."""
+
+    kind = "skipped.indices/1"
+    reads_positions = False
+
+
+@pytest.mark.parametrize(("operator", "count"), [(Gaps(), 5), (Indices(), 0)])
+@pytest.mark.parametrize("backend", ["reference", "slots"])
+def test_skipped_offsets_are_subtracted_only_where_positions_are_counted(tmp_path, backend, operator, count):
+    graph = chain(ranges=Ranges(looks=((10,),)), gaps=operator, collect=Collect())
+    slots = InSlots(compile_application(graph, Config.of({})))
+    desk = Desk(tmp_path, graph, backend=lambda inner: inner if backend == "reference" else slots)
+    events = list[RunEvent]()
+    desk.run(observers=[events.append])
+    assert sum(event.positions for event in events if isinstance(event, Committed)) == count

@@ -112,7 +112,8 @@ class Frames:
         # An origin has the offset of each item, so it precedes a frame with just these items.
         if len(frames) == 1:
             origin = _Origin.of(batch, element, frames[0].writing)
-            yield frames[0]._replace(origin=self._known.dumps(origin) if any(origin) else b"")
+            is_known = any(each is not None for each in origin)
+            yield frames[0]._replace(origin=self._known.dumps(origin) if is_known else b"")
         else:
             half = len(batch) // 2
             yield from self.of(batch.sliced(0, half), wire, element)

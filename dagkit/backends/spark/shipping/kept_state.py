@@ -35,8 +35,7 @@ class SentOverlay:
     def received(self, kept: Kept) -> Overlay:
         """The mapping, with the layers that this worker has kept, or reads now."""
         layers = tuple(kept[each].value if isinstance(each, int) else each for each in self.layers)
-        # With a version of its own, so that a change on this worker is found without comparing all entries.
-        return Overlay(layers, self.length, object(), None, Layer((), {}))
+        return Overlay.of_layers(layers, self.length)
 
 
 SentState = Mapping[str, Mapping[str, Any]]
