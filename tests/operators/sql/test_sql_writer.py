@@ -58,6 +58,11 @@ def test_every_row_is_in_the_table_once(tmp_path, database):
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
+def test_no_row_is_lost_between_the_streaming_windows_of_an_application_window(tmp_path, sqlite):
+    replace(desk_of(tmp_path, sqlite), conf={"dt.operator.write.attr.APPLICATION_WINDOW_COUNT": 2}).run()
+    assert sqlite.rows(NUMBERS) == ALL
+
+
 @pytest.mark.parametrize("point", Point)
 def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, here, point):
     created(here)
