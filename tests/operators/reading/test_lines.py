@@ -174,7 +174,7 @@ def test_lines_that_contain_nuls_are_read_as_they_are(content, tmp_path):
     assert read(LineReader(delimiter="\0"), block_of(tmp_path, b"a\0b\0c\0d\0")) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf16", "U32", "UTF 8 SIG"])
 @pytest.mark.parametrize("chunk_size", [1, 1 << 20])
 def test_a_file_of_nothing_but_a_byte_order_mark_has_no_line(chunk_size, encoding, tmp_path):
     reader = LineReader(encoding=encoding, chunk_size=chunk_size)
