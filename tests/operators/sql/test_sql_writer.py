@@ -82,6 +82,14 @@ def test_with_a_key_the_last_record_counts(tmp_path, any_database):
     assert any_database.rows(NUMBERS) == [(1, "100 %s"), (2, "other"), (3, "new")]
 
 
+def test_names_of_tables_may_hold_signs_that_stand_for_parameters(tmp_path, any_database):
+    any_database.rows(TABLE.replace("numbers", '"a?%s"'))
+    names = {"table": "a?%s", "window_table": "w?%s"}
+    for text in ("first", "last"):
+        writing(tmp_path / text, any_database, Row(1, text), key=("number",), **names).run()
+    assert any_database.rows('SELECT number, text FROM "a?%s"') == [(1, "last")]
+
+
 def test_a_record_of_its_key_alone_is_there_once(tmp_path, sqlite):
     tables = [pa.table({"number": [1, 2]}), pa.table({"number": [2, 3]})]
     sqlite.rows("CREATE TABLE numbers (number INTEGER PRIMARY KEY)")
