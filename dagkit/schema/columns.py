@@ -98,7 +98,7 @@ class Constant(Column):
         return Constant(self.value, count, self.path)
 
 
-class _Placed(Column):
+class Placed(Column):
     """Values that may know where they were read."""
 
     __slots__ = ("_part_start", "_starts")
@@ -119,7 +119,7 @@ class _Placed(Column):
         return unknown if self._starts is unknown else partial(sliced_of, self._starts, start, count)
 
 
-class Listed(_Placed):
+class Listed(Placed):
     """Values in a list."""
 
     __slots__ = ("listed",)
@@ -153,7 +153,7 @@ class Listed(_Placed):
         return Listed(self.listed[start : start + count], self._starts_in(start, count), self._part_start)
 
 
-class Arrowed(_Placed):
+class Arrowed(Placed):
     """Values in an Arrow array."""
 
     __slots__ = ("arrow",)
@@ -186,7 +186,7 @@ class Arrowed(_Placed):
         return Arrowed(self.arrow, starts, part_start)
 
 
-class Lines(_Placed):
+class Lines(Placed):
     """Texts stored one after the other as bytes, each ended by the delimiter.
 
     Lines that were read are filtered and written without being decoded, copied or joined.

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from dagkit.api.attributes import OperatorContext
 from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
 from dagkit.api.metrics import metrics_of, start_over
@@ -175,7 +176,7 @@ class Alone(Generic[OperatorT]):
             "now": now,
             "connected": connected,
         }
-        self._life = Life(self.operator)
+        self._life = Life(self.operator, context.value(OperatorContext.APPLICATION_WINDOW_COUNT))
         self._life.set_up(context)
 
     def _listen(self, port: str) -> None:

@@ -65,9 +65,11 @@ def alike(operator: Operator, items: Sequence[Any], *batches: Batch[Any]) -> Map
     return sent
 
 
-def after_windows(operator: Operator, windows: Iterable[Iterable[Any]], *, restarts: bool = False) -> Alone[Any]:
+def after_windows(
+    operator: Operator, windows: Iterable[Iterable[Any]], *, restarts: bool = False, **given: Any
+) -> Alone[Any]:
     """An operator that received the items of windows one by one; it may be restarted after each window."""
-    alone = Alone(operator)
+    alone = Alone(operator, **given)
     for items in windows:
         with alone.window():
             alone.send(*items)

@@ -91,6 +91,12 @@ class Broker(ScriptedServer):
         """Let the user with a password do everything with a topic again."""
         done(self.admin.delete_acls([confluent().admin.AclBindingFilter(*_forbidding(topic))]))
 
+    def allow_reading(self, topic: str) -> None:
+        """Let the user with a password read messages of a topic, and do nothing else with it."""
+        admin = confluent().admin
+        rule = (*_forbidding(topic)[:-2], admin.AclOperation.READ, admin.AclPermissionType.ALLOW)
+        done(self.admin.create_acls([admin.AclBinding(*rule)]))
+
     # ---- messages
 
     def produce(self, topic: str, values: Iterable[Any], partition: int = 0, **properties: Any) -> None:

@@ -14,6 +14,7 @@ from dagkit import (
     InputPort,
     KeyedState,
     Operator,
+    OperatorContext,
     OutputFiles,
     OutputPort,
     RowOperator,
@@ -65,6 +66,14 @@ def test_callbacks_come_in_order():
         assert window_id == 2
     assert alone.sent() == ["setup 1 of 3", "begin 1", "-a", "-b", "7", "end", "begin 2", "drained", "end"]
     assert alone.sent() == []
+
+
+def test_an_application_window_is_as_long_as_its_attribute_says():
+    alone = Alone(Telling(), attributes={OperatorContext.APPLICATION_WINDOW_COUNT.qualified: 2})
+    for _ in range(3):
+        with alone.window():
+            pass
+    assert alone.sent() == ["setup 0 of 1", "begin 1", "end", "begin 3"]
 
 
 def test_outputs_are_connected_unless_set_otherwise_and_an_operator_that_cannot_run_says_why():

@@ -132,7 +132,8 @@ class OnceSink(Operator, Generic[T]):
         if len(self._gathered) >= self.batch_items:
             self._stage()
 
-    def end_window(self) -> None:
+    def before_checkpoint(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
+        # Not in `end_window`, which is not called in each streaming window, while each has an instance of its own.
         self._stage()
 
     def _stage(self) -> None:

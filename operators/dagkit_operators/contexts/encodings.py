@@ -205,7 +205,7 @@ class LineTexts:
         changes = form.escape or form.collapse_line_ends or not form.keep_returns or encoding.name != UTF_8
         self._is_as_read = not changes
         self._keeps = form.undecodable == "keep" and encoding.unit == 1  # wider units have no place for other bytes
-        self._skips_mark = form.skip_byte_order_mark or form.encoding.replace("_", "-").lower() in MARKED
+        self._skips_mark = form.skip_byte_order_mark or codecs.lookup(form.encoding).name in MARKED
 
     def of(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
         """The lines of a chunk."""

@@ -1,7 +1,8 @@
 """The reader context for records of a fixed length."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 from pydantic import PositiveInt
 
@@ -13,9 +14,6 @@ from dagkit_operators.contexts.trackers import StrideTracker
 from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.native.bytewise import places_in
 from dagkit_operators.payloads import BLOCK_SIZE, Record
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class FixedBytesReaderContext(ReaderContext[bytes]):
@@ -65,25 +63,9 @@ class FixedBytesReaderContext(ReaderContext[bytes]):
             end = min(count, granted * stride)
             if granted:
                 offsets = np.append(starts[:granted], end).astype(places_in(end))
-                places = range(position, position + end, stride)
-                yield records_of(block, _ArrowedAt(binary_array(buffer[:end], offsets), places))
+                places = partial(range, position, position + end, stride)
+                yield records_of(block, Arrowed(binary_array(buffer[:end], offsets), places))
             if granted < len(starts):
                 return
             position += count
         tracker.try_claim(block.end)
-
-
-class _ArrowedAt(Arrowed):
-    """Values in an Arrow array, with their positions in the file."""
-
-    __slots__ = ("_places",)
-
-    def __init__(self, arrow: "pa.Array", places: range) -> None:
-        super().__init__(arrow)
-        self._places = places
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Arrowed, (self.arrow,)
-
-    def starts(self) -> range:
-        return self._places

@@ -37,6 +37,8 @@ def run_chunks(
                 yield chunk.up_to(starting)
             return
         yield chunk
+        if end is not None and base + len(lines) >= end:
+            return
 
 
 def collapsed(chunk: Chunk) -> Chunk:
@@ -114,7 +116,7 @@ def wide_chunks(
             data = np.frombuffer(lines, np.uint8)[: ends[count - 1]]
             is_ended = ends[count - 1] < len(lines) or lines.endswith(delimiter)
             yield Chunk(data, base, delimiter, places, is_ended=is_ended)
-        if count < len(ends):
+        if end is not None and base + len(lines) >= end:
             return
 
 

@@ -1,32 +1,32 @@
 """Rows: a column of records that are kept as Arrow columns until they are needed as objects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dagkit import Arrowed, Batch, Column
+from dagkit.schema.columns import Placed, Starts, unknown
 from dagkit_operators.values.record_types import Maker
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Rows(Column):
+class Rows(Placed):
     """Records in an Arrow record batch, each made on demand."""
 
-    __slots__ = ("_part_start", "_starts", "batch", "maker")
+    __slots__ = ("batch", "maker")
 
     def __init__(
         self,
         batch: "pa.RecordBatch",
         maker: Maker,
-        starts: Callable[[], Sequence[int] | None] | None = None,
+        starts: Starts = unknown,
         part_start: int | None = None,
     ) -> None:
         self.batch = batch
         """The columns of the records."""
         self.maker = maker
         self._starts = starts
-        """Computes the positions of the records in the file, when they are needed."""
         self._part_start = part_start
 
     def __len__(self) -> int:
@@ -42,16 +42,10 @@ class Rows(Column):
         return self.batch.to_struct_array()
 
     def where(self, mask: "pa.BooleanArray") -> Column:
-        return Rows(self.batch.filter(mask), self.maker)
+        return Rows(self.batch.filter(mask), self.maker, self._starts_where(mask), self._part_start)
 
     def sliced(self, start: int, count: int) -> Column:
-        return Rows(self.batch.slice(start, count), self.maker)
-
-    def starts(self) -> Sequence[int] | None:
-        return None if self._starts is None else self._starts()
-
-    def part_start(self) -> int | None:
-        return self._part_start
+        return Rows(self.batch.slice(start, count), self.maker, self._starts_in(start, count), self._part_start)
 
     def as_batch(self) -> Batch[Any]:
         """The records as a batch of columns, if each record is an object with a field for each column."""

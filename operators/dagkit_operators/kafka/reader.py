@@ -255,13 +255,13 @@ def _latest(times: Column) -> int:
     return max(map(int, times.values()))
 
 
-def removed(partition: Partition, offset: int, first: int, retention: object) -> RunFailure:
+def removed(partition: Partition, offset: int, first: int, retention: str) -> RunFailure:
     """The failure for messages that are gone, or for a partition that ends before an offset that was found."""
     scene = Scene(source=f"kafka:{partition}", position=offset)
     if first > offset:
+        setting = f"; topic {partition.topic} has {retention}" if retention else ""
         return offsets_removed(
-            f"{partition}: the messages from offset {offset} up to {first} were removed before they were "
-            f"read; {retention}",
+            f"{partition}: the messages from offset {offset} up to {first} were removed before they were read{setting}",
             'keep messages longer; to continue at the first message that is there, set on_removed="skip"',
             scene,
         )

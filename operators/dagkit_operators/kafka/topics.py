@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dagkit_operators.kafka.client import Failures, confluent, create_client, kafka_refused, text_of
@@ -27,18 +26,6 @@ class Partition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """The setting of a topic that decides when its messages are removed."""
-
-    topic: str
-    settings: Mapping[str, str]
-
-    def __str__(self) -> str:
-        listed = ", ".join(f"{name}={value}" for name, value in self.settings.items())
-        return f"topic {self.topic} has {listed}"
 
 
 class Topics:
@@ -92,13 +79,19 @@ class Topics:
         """The offsets of the first messages that are not older than an instant; -1 if all are."""
         return self._offsets(partitions, self._spec.for_timestamp(millis))
 
-    def retention(self, topic: str) -> Retention:
-        """The settings that decide when messages of a topic are removed."""
+    def retention(self, topic: str) -> str:
+        """The settings that decide when messages of a topic are removed; empty if the user may not read them."""
         admin = self._library.admin
         resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
         with self._answering():
-            known = self._admin.describe_configs([resource], request_timeout=self._seconds)[resource].result()
-        return Retention(topic, {name: known[name].value for name in ("retention.ms", "retention.bytes")})
+            asked = self._admin.describe_configs([resource], request_timeout=self._seconds)
+            try:
+                known = asked[resource].result()
+            except self._library.KafkaException as failed:
+                if failed.args[0].name() != "TOPIC_AUTHORIZATION_FAILED":
+                    raise
+                return ""
+        return ", ".join(f"{name}={known[name].value}" for name in ("retention.ms", "retention.bytes"))
 
     def create(self, topic: str, settings: Mapping[str, str]) -> None:
         """Create a topic with one partition, unless it exists."""

@@ -100,7 +100,8 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
                 self._add_single(single, item)
         self._count_more(len(batch))
 
-    def end_window(self) -> None:
+    def before_checkpoint(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
+        # Not in `end_window`, which is not called in each streaming window, while each has an instance of its own.
         self._stage()
 
     def _columns(self, batch: Batch[T]) -> "pa.RecordBatch | None":

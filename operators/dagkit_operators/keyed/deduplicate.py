@@ -6,7 +6,7 @@ from typing import Any, Generic
 from pydantic import PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Context, InputPort, KeyedState, Operator, OutputPort, Rows, auto_metric
+from dagkit import Batch, Context, InputPort, KeyedState, Operator, OperatorContext, OutputPort, Rows, auto_metric
 from dagkit_operators.values.keys import Key, RoutingKey, key_of, keys_of
 
 T = TypeVar("T", default=Any)
@@ -52,6 +52,8 @@ class Deduplicate(Operator, Generic[T]):
     last_seen = KeyedState[Any, int](int)
     """The window in which each key occurred last."""
     _window_id: int = PrivateAttr(default=0)
+    _window_count: int = PrivateAttr(default=1)
+    """Streaming windows in one window of the operator."""
 
     def routing_key(self) -> Any:
         return RoutingKey(self.key)
@@ -59,12 +61,13 @@ class Deduplicate(Operator, Generic[T]):
     def setup(self, context: Context) -> None:
         # `begin_window` is called in the first streaming window of an application window only.
         self._window_id = context.window_id
+        self._window_count = context.value(OperatorContext.APPLICATION_WINDOW_COUNT)
 
     def begin_window(self, window_id: int) -> None:
         self._window_id = window_id
         if self.most_windows is not None:
-            oldest = window_id - self.most_windows
-            self._forget([key for key, seen in self.last_seen.items() if seen <= oldest])
+            oldest = window_id - (self.most_windows - 1) * self._window_count
+            self._forget([key for key, seen in self.last_seen.items() if seen < oldest])
 
     def process(self, item: T) -> Iterator[T]:
         if self._is_first(key_of(self.key, item)):

@@ -77,9 +77,10 @@ class AcknowledgeFiles(Operator):
     def take_settled(self, name: str) -> None:
         self._settled.append(name)
 
-    def end_window(self) -> None:
+    def before_checkpoint(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
         """Acknowledge the messages with whose files this window has finished."""
-        # The order of items of several inputs is not known, so all are used here.
+        # The order of items of several inputs is not known, so all are used here. Not in `end_window`, which is not
+        # called in each streaming window, while each has an instance of its own.
         self.open |= {file.identity: None for file in self._arrived}
         for file in self._described:
             self.open[file.identity] = OpenFile(file.first_block_id, file.block_count, _length_of(file))

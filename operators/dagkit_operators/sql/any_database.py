@@ -73,7 +73,7 @@ class AnyDatabase(Connection):
         if mode == "create":
             raise table_mismatched(f"{self.name} has no table {table}", f"create it, with the columns {columns(names)}")
         marks = ", ".join(self._mark_of(number) for number in range(1, len(names) + 1))
-        into = f"{quoted(table)} ({', '.join(map(self._quoted, names))})"
+        into = self.escaped(f"{quoted(table)} ({columns(names)})")
         values = [tuple(row.values()) for row in rows.to_pylist()]
         self._cursor.executemany(f"INSERT INTO {into} VALUES ({marks})", values)
 
@@ -97,13 +97,14 @@ class AnyDatabase(Connection):
 
         others = [name for name in rows.column_names if name not in key]
         latest = {tuple(row[name] for name in key): row for row in rows.to_pylist()}
-        lookup = f"SELECT 1 FROM {quoted(table)} WHERE {self._equals(key, ' AND ')}"
+        target = self.escaped(quoted(table))
+        lookup = f"SELECT 1 FROM {target} WHERE {self._equals(key, ' AND ')}"
         known = {values for values in latest if self._has(lookup, values)}
         if others and known:
             changes = f"{self._equals(others, ', ')} WHERE {self._equals(key, ' AND ', after=len(others))}"
             for values in known:
                 new_values = [latest[values][name] for name in others]
-                self._cursor.execute(f"UPDATE {quoted(table)} SET {changes}", [*new_values, *values])
+                self._cursor.execute(f"UPDATE {target} SET {changes}", [*new_values, *values])
         added = [row for values, row in latest.items() if values not in known]
         if added:
             self.insert(table, pa.Table.from_pylist(added, rows.schema))
@@ -115,13 +116,9 @@ class AnyDatabase(Connection):
     def _equals(self, names: Sequence[str], between: str, after: int = 0) -> str:
         """Columns and the marks of their values; so many marks stand before them."""
         return between.join(
-            f"{self._quoted(name)} = {self._mark_of(number)}" for number, name in enumerate(names, after + 1)
+            f"{self.escaped(quoted_name(name))} = {self._mark_of(number)}"
+            for number, name in enumerate(names, after + 1)
         )
-
-    def _quoted(self, name: str) -> str:
-        in_sql = quoted_name(name)
-        # In this style, a driver takes a percent sign for the beginning of a parameter.
-        return in_sql.replace("%", "%%") if self.mark == "%s" else in_sql
 
     def _mark_of(self, number: int) -> str:
         return _MARKS.get(self._style, f":{number}")

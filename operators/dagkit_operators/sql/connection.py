@@ -72,7 +72,7 @@ class Connection:
             raise failure_of(error, self.name) from error
 
     def execute(self, statement: str, parameter: str | None = None) -> list[tuple[Any, ...]]:
-        """Execute a statement, and return its rows."""
+        """Execute a statement, and return its rows. Its last question mark stands for the parameter."""
         with self.failing():
             return self.run(statement, parameter)
 
@@ -82,8 +82,15 @@ class Connection:
         if parameter is None:
             self._cursor.execute(statement)
         else:
-            self._cursor.execute(statement.replace("?", self.mark), [parameter])
+            # Only the last one: there may be others in names.
+            before, _, after = statement.rpartition("?")
+            self._cursor.execute(f"{self.escaped(before)}{self.mark}{after}", [parameter])
         return list(self._cursor.fetchall()) if self._cursor.description else []
+
+    def escaped(self, statement: str) -> str:
+        """A statement without parameters, as a part of one with parameters."""
+        # In this style, a driver takes a percent sign for the beginning of a parameter.
+        return statement.replace("%", "%%") if self.mark == "%s" else statement
 
     def table(self, statement: str) -> "pa.Table":
         """The rows of a query as columns. Types of the database without one of Arrow become text."""

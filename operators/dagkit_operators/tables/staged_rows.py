@@ -32,6 +32,10 @@ class StagesRows(GathersRecords[T]):
         """The columns of the records, if they are known before the first one."""
         return None if self.record_type is None else schema_of(self.record_type)
 
+    def before_checkpoint(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
+        # Not in `end_window`, which is not called in each streaming window, while each has an instance of its own.
+        self._arrow.flush()
+
     def _rows_together(self) -> int:
         return self.batch_rows
 

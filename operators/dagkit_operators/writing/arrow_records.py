@@ -215,9 +215,6 @@ class GathersRecords(RecordTyped, Generic[T]):
     def process_batch(self, batch: Batch[T]) -> None:
         self._arrow.take_batch(batch)
 
-    def end_window(self) -> None:
-        self._arrow.flush()
-
     @property
     def _arrow(self) -> ArrowRecords:
         # Made at the first item and not in `setup`, which a subclass of an author may override.

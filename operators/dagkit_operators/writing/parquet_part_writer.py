@@ -100,7 +100,7 @@ class ParquetPartWriter(GathersRecords[T]):
         self._window = window_id
 
     def end_window(self) -> None:
-        super().end_window()
+        self._arrow.flush()
         for folder in list(self._parts):
             self._end_part(folder)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr
 
-from dagkit import Context, DagContext, Operator, OutputFiles, OutputPort, State
+from dagkit import Context, DagContext, Operator, OperatorContext, OutputFiles, OutputPort, State
 from dagkit.ground.urls import name_as_text
 from dagkit_operators.writing.content import ENDINGS, Compressed, Compressing, FolderPath, decompressed
 
@@ -56,8 +56,8 @@ class RolledFiles(Operator):
     `max_length` and `max_count` after an item; `rotation_windows` and `max_idle_windows` at the end of a window;
     `visible_millis` at the end of a window that began so long after the part was begun; and when the input is drained.
     An item is never divided, and an empty part is never made. A window without work does not run, so for the last three
-    limits the driver starts a window at the time by which they are reached: a window counts as long as a streaming
-    window.
+    limits the driver starts a window at the time by which they are reached: a window counts as long as its streaming
+    windows.
 
     `finished_parts` sends each finished part. The part becomes visible after the commit of that window.
 
@@ -102,8 +102,6 @@ class RolledFiles(Operator):
     _window_millis: int = PrivateAttr(default=0)
     _compressed: dict[str, Compressed] = PrivateAttr(default_factory=dict)
     """What compresses the parts that this window writes, by file."""
-    _written: set[str] = PrivateAttr(default_factory=set)
-    """The files to which this window wrote."""
 
     def example_names(self) -> Sequence[str]:
         """Examples of the names of parts, with which the compiler checks that no input reads them."""
@@ -122,7 +120,8 @@ class RolledFiles(Operator):
         self._partitions = context.partitions
         # `begin_window` is called in the first streaming window of an application window only.
         self._window = context.window_id
-        self._window_millis = context.value(DagContext.STREAMING_WINDOW_SIZE_MILLIS)
+        count = context.value(OperatorContext.APPLICATION_WINDOW_COUNT)
+        self._window_millis = count * context.value(DagContext.STREAMING_WINDOW_SIZE_MILLIS)
 
     def begin_window(self, window_id: int) -> None:
         self._window = window_id
@@ -136,7 +135,6 @@ class RolledFiles(Operator):
         for name, part in self.parts.items():
             if part.count:
                 self._end_part(name, part)
-        self._written.clear()
 
     def before_checkpoint(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
         """Write what is not compressed yet."""
@@ -196,7 +194,9 @@ class RolledFiles(Operator):
             sink.write(content)
         part.length += len(content)
         part.count += count
-        self._written.add(name)
+        part.written_at = self.files.began
+        if self.max_idle_windows:
+            part.idle = -1  # this window makes it 0, though perhaps another instance ends it
 
     def _is_full(self, part: OpenPart) -> bool:
         too_long = self.max_length is not None and part.length > self.max_length
@@ -207,9 +207,7 @@ class RolledFiles(Operator):
         # Count for limits only: a window that only polls has to be committed if it changes the state.
         if self.rotation_windows:
             part.windows += 1
-        if name in self._written:
-            part.idle, part.written_at = 0, self.files.began
-        elif self.max_idle_windows:
+        if self.max_idle_windows:
             part.idle += 1
         due, began = self._due(part), self.files.began
         aged = 0 < self.rotation_windows <= part.windows or 0 < self.max_idle_windows <= part.idle
@@ -236,7 +234,6 @@ class RolledFiles(Operator):
         finished = self._name(name, part)
         self.files.finish(finished)
         self.finished_parts.emit(FinishedPart(name_as_text(finished), part.length, part.count))
-        self._written.discard(name)
         self.parts[name] = OpenPart(part.number + 1)
         return self.parts[name]
 

@@ -97,6 +97,8 @@ class FSSliceWriter(Operator):
 
     kind = "files.slice-writer/1"
     stateless = True
+    checkpointable_within_app_window = False
+    """False, because the stretches that are not reported yet are no part of the state."""
     input = InputPort[Record[FileSlice]]()
     written = OutputPort(Stretch)
     files = OutputFiles(lambda writer: writer.file_path, of_blocks=False)

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import SimpleNamespace
@@ -143,6 +143,11 @@ def desk_of(home, server, sink=Posts, **given):
 
 def posted(server):
     return sorted(number for numbers in server.posts.values() for number in numbers)
+
+
+def test_no_item_is_lost_between_the_streaming_windows_of_an_application_window(tmp_path, server):
+    replace(desk_of(tmp_path, server), conf={"dt.operator.sink.attr.APPLICATION_WINDOW_COUNT": 2}).run()
+    assert posted(server) == list(range(10))
 
 
 @pytest.mark.parametrize("point", Point)

@@ -34,6 +34,7 @@ from dagkit_operators import (
     FileInfo,
     FileSplitterInput,
     Filter,
+    FixedLengthReader,
     Items,
     JsonLinesContext,
     JsonLinesReader,
@@ -578,6 +579,26 @@ def test_rows_stay_columns_until_they_are_needed(tmp_path):
     (batch,) = reader.process(info, reader.tracker(info, reader.initial_restriction(info)))
     assert batch.column("id").array().to_pylist() == [1, 2, 3, 4]
     assert list(batch) == TRIPS
+
+
+@pytest.mark.parametrize(
+    ("reader", "content"),
+    [
+        (JsonLinesReader(record_type=Trip), JSON),
+        (CsvReader(record_type=Trip), CSV),
+        (ParquetReader(record_type=Trip), parquet(group=4)),
+        (FixedLengthReader(length=20), CSV),
+    ],
+    ids=["JSON lines", "CSV", "Parquet", "a fixed length"],
+)
+def test_rows_that_a_mask_keeps_have_their_places(reader, content, tmp_path):
+    block = block_of(tmp_path, content)
+    (batch,) = reader.process(block, reader.tracker(block, reader.initial_restriction(block)))
+    first, *others = batch.column("value").places()
+    mask = pa.array([False] + [True] * len(others))
+    assert first is not None
+    for kept in (batch.where(mask), batch.sliced(1, 9)):
+        assert list(kept.column("value").places()) == others
 
 
 ENCODINGS = ["latin-1", "cp1252", "utf-8-sig", "utf-16", "utf-16-be", "utf-32-le", "shift_jis", "gb18030"]

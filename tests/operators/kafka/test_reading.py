@@ -353,6 +353,13 @@ def test_ranges_that_were_removed_completely_can_be_skipped(kafka, tmp_path):
     assert (positions, [str(span) for span in skipped]) == (1, [f"kafka:{topic}/0[0, 9)"])
 
 
+def test_removed_messages_can_be_skipped_without_the_right_to_read_the_settings_of_the_topic(kafka, tmp_path):
+    topic, known = filled(kafka), login(kafka)
+    kafka.allow_reading(topic)
+    desk = Desk(tmp_path, collected(kafka, topic, **known, reader={**known, "on_removed": "skip"}))
+    assert numbers(desk.run(probe=as_it_runs(lambda: kafka.remove_before(topic, 0, 9)))) == [9]
+
+
 @pytest.mark.parametrize("count", [3, 20], ids=["shorter", "longer"])
 def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka, tmp_path, count):
     topic = filled(kafka)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
+from dagkit import OperatorContext
 from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
 from dagkit.testing.crashes import CrashAfter
@@ -17,7 +18,7 @@ from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.kafka.transactions import TransactionalTopic, last_window
 from tests.engine.cast import Collect, Desk, Digits, Hurried, Ranges, arrived, chain
 from tests.operators.kafka.topics_cast import login
-from tests.operators.ways import placed, refused, when
+from tests.operators.ways import after_windows, placed, refused, when
 from tests.services.broker import QUIET, done
 from tests.services.losing_proxy import LosingCommits
 
@@ -45,6 +46,14 @@ def test_the_messages_of_a_window_are_written_once_and_numbered(kafka, tmp_path)
     assert numbers(kafka, topic, 2) == EXPECTED
     per_partition = [{int(value) % 3 for value in values} for values in kafka.committed(topic, 2)]
     assert per_partition[0].isdisjoint(per_partition[1])
+
+
+def test_no_message_is_lost_between_the_streaming_windows_of_an_application_window():
+    writer = KafkaWriter(topic="topic", bootstrap_servers="localhost:1")
+    attributes = {OperatorContext.APPLICATION_WINDOW_COUNT.qualified: 2}
+    at_work = after_windows(writer, [["a"], ["b"], ["c"]], restarts=True, attributes=attributes)
+    staged = (batch for entry in at_work.entries["staged"].added for batch in columns_in(entry))
+    assert [message.value for batch in staged for message in messages_in(batch)] == [b"a", b"b", b"c"]
 
 
 def test_a_partition_that_is_added_to_the_topic_meanwhile_is_written_too(kafka, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Arrowed, Batch
+from dagkit import Arrowed, Batch, OperatorContext
 from dagkit.testing import Alone
 from dagkit_operators import Deduplicate, Items, Record, Sample
 from tests.engine.cast import Collect, Desk, arrived, chain
@@ -81,6 +81,17 @@ def test_a_key_is_forgotten_after_so_many_windows_without_it():
         sent.append("".join(alone.sent()))
         alone = alone.restarted()
     assert sent == ["a", "", "", "a", "", "", "a"]
+
+
+def test_keys_of_one_application_window_are_forgotten_together():
+    alone = Alone(Deduplicate(most_windows=2), attributes={OperatorContext.APPLICATION_WINDOW_COUNT.qualified: 2})
+    sent = []
+    for items in ("a", "b", "a", "b", "", "", "a", "b"):
+        with alone.window():
+            alone.send(*items)
+        sent.append("".join(alone.sent()))
+        alone = alone.restarted()
+    assert sent == ["a", "b", "", "", "", "", "a", "b"]
 
 
 def test_known_keys_move_when_the_number_of_partitions_changes(tmp_path):

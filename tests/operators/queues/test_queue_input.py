@@ -127,6 +127,12 @@ def test_a_file_of_many_blocks_is_acknowledged_once_all_are_read(queue):
     assert (len(lines_in("output")), left(MEMORY, queue)) == (1000, 0)
 
 
+def test_messages_are_acknowledged_whatever_streaming_windows_are_in_an_application_window(queue):
+    send(MEMORY, queue, files(3))
+    run(lines_copied(MEMORY, queue), {"dt.operator.acknowledge.attr.APPLICATION_WINDOW_COUNT": 2})
+    assert left(MEMORY, queue) == 0
+
+
 def test_lines_that_are_acknowledged_and_not_visible_yet_survive_a_crash(queue):
     """One part stays open until the input is drained."""
     send(MEMORY, queue, files(3))

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from dagkit_operators import CsvContext, CsvReader, JsonLinesReader, LineReader,
 from dagkit_operators.contexts.chunk import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, Chunk, in_portions
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks
+from dagkit_operators.contexts.scanned_lines import run_chunks, wide_chunks
 from dagkit_operators.filesystem.access import BadFile
 from tests.operators.reading.cast import block_of, read
 
@@ -73,6 +75,18 @@ def test_little_is_read_beyond_a_stretch():
     assert (bytes(chunk.data), small.asked) == (b"one\ntwo\n", 10), "the buffer is small"
     stream = io.BytesIO(b"one\n" + b"x" * 100 + b"\nend")
     assert [bytes(chunk.data) for chunk in chunks(stream, 0, 5)] == [b"one\n", b"x" * 100 + b"\n"]
+
+
+@pytest.mark.parametrize(
+    ("reading", "encoding"),
+    [(run_chunks, "utf-8"), (partial(wide_chunks, delimiter=b"\n\0", unit=2), "utf-16-le")],
+    ids=["runs of line ends", "wider units"],
+)
+def test_lines_that_are_found_otherwise_are_read_no_further(reading, encoding):
+    lines = [text.encode(encoding) for text in ("aa\n", "bb\n", "cc\n")]
+    stream, size = io.BytesIO(b"".join(lines)), len(lines[0]) + 2
+    assert [bytes(chunk.data) for chunk in reading(stream, 0, len(lines[0]), size=size, longest=99)] == lines[:1]
+    assert stream.tell() == size
 
 
 # ---- how many lines are claimed at once: as many as are soon done
@@ -174,7 +188,7 @@ def test_lines_that_contain_nuls_are_read_as_they_are(content, tmp_path):
     assert read(LineReader(delimiter="\0"), block_of(tmp_path, b"a\0b\0c\0d\0")) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf16", "U32", "UTF 8 SIG"])
 @pytest.mark.parametrize("chunk_size", [1, 1 << 20])
 def test_a_file_of_nothing_but_a_byte_order_mark_has_no_line(chunk_size, encoding, tmp_path):
     reader = LineReader(encoding=encoding, chunk_size=chunk_size)

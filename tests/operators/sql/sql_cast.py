@@ -74,7 +74,8 @@ class Database:
         secret = {"password": self.password} if self.password else {}
         with closing(importlib.import_module(self.driver).connect(**self.options, **secret)) as connection:
             cursor = connection.cursor()
-            cursor.execute(statement)
+            for each in (*self.session, statement):
+                cursor.execute(each)
             found = list(cursor.fetchall()) if cursor.description else []
             cursor.close()
             connection.commit()

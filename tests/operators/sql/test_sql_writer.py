@@ -58,6 +58,11 @@ def test_every_row_is_in_the_table_once(tmp_path, database):
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
+def test_no_row_is_lost_between_the_streaming_windows_of_an_application_window(tmp_path, sqlite):
+    replace(desk_of(tmp_path, sqlite), conf={"dt.operator.write.attr.APPLICATION_WINDOW_COUNT": 2}).run()
+    assert sqlite.rows(NUMBERS) == ALL
+
+
 @pytest.mark.parametrize("point", Point)
 def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, here, point):
     created(here)
@@ -75,6 +80,14 @@ def test_with_a_key_the_last_record_counts(tmp_path, any_database):
     assert any_database.rows(NUMBERS) == [(1, "100 %s"), (2, "only")]
     writing(tmp_path / "again", any_database, Row(2, "other"), Row(3, "new"), key=("number",)).run()
     assert any_database.rows(NUMBERS) == [(1, "100 %s"), (2, "other"), (3, "new")]
+
+
+def test_names_of_tables_may_hold_signs_that_stand_for_parameters(tmp_path, any_database):
+    any_database.rows(TABLE.replace("numbers", '"a?%s"'))
+    names = {"table": "a?%s", "window_table": "w?%s"}
+    for text in ("first", "last"):
+        writing(tmp_path / text, any_database, Row(1, text), key=("number",), **names).run()
+    assert any_database.rows('SELECT number, text FROM "a?%s"') == [(1, "last")]
 
 
 def test_a_record_of_its_key_alone_is_there_once(tmp_path, sqlite):

@@ -14,7 +14,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from dagkit import Until
+from dagkit import OperatorContext, Until
 from dagkit.engine.files import staging
 from dagkit.engine.program.points import Point
 from dagkit.errors import RunFailure
@@ -24,6 +24,8 @@ from dagkit_operators import FileOutput, Items, Map, ParquetPartWriter, PartWrit
 from dagkit_operators.writing.rolled import OpenPart
 from tests.engine.cast import Collect, Desk, Script, arrived, chain
 from tests.operators.ways import after_windows, at_once, in_partitions
+
+IN_PAIRS = {OperatorContext.APPLICATION_WINDOW_COUNT.qualified: 2}
 
 
 class Single(FileOutput[int]):
@@ -199,6 +201,15 @@ def test_idle_windows_finalize():
     assert finished(at_work) == {"single.txt.0", "single.txt.1"}
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_part_is_idle_in_application_windows_in_which_nothing_is_written(restarts):
+    writer = Single(file_path="out", max_idle_windows=1)
+    windows = [[0], [], [1], [], [], [2], [], [], [3], []]
+    at_work = after_windows(writer, windows, restarts=restarts, attributes=IN_PAIRS)
+    assert at_work.written() == {"single.txt.0": lines(0, 1, 2), "single.txt.1": lines(3)}
+    assert finished(at_work) == {"single.txt.0"}
+
+
 def test_tuple_count_finalize():
     at_work = after_windows(Single(file_path="out", max_count=10), [range(7), range(7, 14), range(14, 27)])
     assert [content.count(b"\n") for content in at_work.written().values()] == [10, 10, 7]
@@ -305,6 +316,15 @@ def test_a_part_asks_for_a_window_at_the_time_at_which_it_is_finished():
             at_work.send(1)
     assert finished(at_work) == {"even.txt.0", "odd.txt.0"}
     assert at_work.operator.parts["odd.txt"] == OpenPart(number=1)
+
+
+def test_a_window_that_does_not_run_counts_as_long_as_its_streaming_windows():
+    clock = FakeClock()
+    at_work = Alone(Single(file_path="out", rotation_windows=3), now=clock.now, attributes=IN_PAIRS)
+    for _ in range(2):
+        with at_work.window():
+            at_work.send(1)
+    assert at_work.files["files"].wakes == {"single.txt.0": clock.now() + timedelta(seconds=3)}
 
 
 def test_a_launch_that_ends_by_itself_has_no_limit_of_time(tmp_path):

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Block
+from dagkit import Block, Config
+from dagkit.compiler import compile_application
 from dagkit.engine.files.pieces import Syncing
 from dagkit.engine.files.regions import Regions
 from dagkit.engine.files.staging import Staging, StagingPlace
+from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
 from dagkit_operators import (
     FileMerger,
@@ -20,13 +22,14 @@ from dagkit_operators import (
     FileSliceReader,
     FileSplitterInput,
     FSSliceWriter,
+    Items,
     MergedFile,
     Record,
 )
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.slice_writer import CHUNK, Stretch, crc32_of_both, joined_with
-from tests.engine.cast import Desk
+from tests.engine.cast import Desk, chain
 from tests.old_files import old_file
 from tests.operators.ways import files_of_at_most, placed, refused
 
@@ -48,6 +51,12 @@ def test_stretches_in_any_order_are_joined_to_the_whole(content, data):
     for part in data.draw(st.permutations(parts)):
         joined = joined_with(joined, part)
     assert joined == (Stretch("f", 0, len(content), zlib.crc32(content)),)
+
+
+def test_an_application_window_of_several_streaming_windows_is_refused():
+    draw = chain(slices=Items[Record[FileSlice]](items=()), write=FSSliceWriter(file_path="out"))
+    with pytest.raises(ApplicationFaults, match="write cannot be saved inside an application window"):
+        compile_application(draw, Config.of({"dt.operator.write.attr.APPLICATION_WINDOW_COUNT": 2}))
 
 
 @pytest.mark.parametrize("checksums", [True, False])
