@@ -1,5 +1,6 @@
 """The format, encoding and types of the files of a folder, by a look at some of them."""
 
+import codecs
 import csv
 import io
 import json
@@ -169,14 +170,14 @@ def _head(path: Path) -> tuple[str, str]:
             content: bytes = stream.read(_BYTES)
     except OSError as refused:
         raise WrongUsage(f"{printable(str(path))} cannot be read: {refused}") from refused
-    lines = content if len(content) < _BYTES else content[: content.rfind(b"\n") + 1]
-    if lines.isascii():
-        return lines.decode(), ""
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    is_whole, encoding = len(content) < _BYTES, "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        return lines.decode(encoding), encoding.removesuffix("-sig")
+        # The bytes may end within a character.
+        text = codecs.getincrementaldecoder(encoding)().decode(content, final=is_whole)
     except UnicodeDecodeError:
-        return lines.decode("latin-1"), "latin-1"
+        text, encoding = content.decode("latin-1"), "latin-1"
+    lines = text if is_whole else text[: text.rfind("\n") + 1]
+    return lines, "" if content.isascii() else encoding.removesuffix("-sig")
 
 
 def _encoding(heads: Sequence[tuple[str, str]], remarks: list[str]) -> list[str]:

@@ -181,6 +181,16 @@ def test_files_without_a_header_in_another_encoding_are_read(dagkit, folder):
     assert [row["column_2"] for row in rows_written()] == ["Zürich", "Bâle"]
 
 
+def test_a_file_in_utf_16_of_which_only_the_beginning_is_looked_at_is_read(dagkit, folder):
+    rows = [{"n": number, "city": "Bâle"} for number in range(20_000)]
+    old_file(
+        folder / "in/a.csv", ("\ufeffn,city\n" + "".join(f"{row['n']},Bâle\n" for row in rows)).encode("utf-16-le")
+    )
+    code, _ = made(dagkit, "--from", "in")
+    assert 'encoding="utf-16"' in code
+    assert rows_written() == rows
+
+
 def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, folder):
     old_file(folder / "in/a.csv", "n,city\n1,Zürich\n".encode("latin-1"))
     old_file(folder / "in/b.csv", "\ufeffn,city\n2,Bâle\n")
