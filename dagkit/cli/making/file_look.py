@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +45,7 @@ def as_json(record: dict[str, Any]) -> str:
 
 def origin_of_files(place: Path, row: str) -> Origin:
     """The files of a folder, or one file. Of several formats, the one that most files have."""
-    paths = list(islice(_below(place), _MOST_LISTED))
+    paths = list(islice(files_below(place), _MOST_LISTED))
     if not paths:
         raise WrongUsage(f"the folder {printable(str(place))} has no file to look at")
     formats = {path: _ENDINGS.get(_ending(path), _TEXT) for path in paths}
@@ -74,14 +75,16 @@ def _files_of(kind: str, count: int) -> str:
     return f"{kind}{'' if kind == _ARCHIVE else ' file'}{'s' * (count != 1)}"
 
 
-def _below(place: Path) -> Iterator[Path]:
+def files_below(place: Path) -> Iterator[Path]:
+    """The files of a folder, hidden ones left out. They are listed folder by folder, as far as the caller iterates."""
     if place.is_file():
         yield place
         return
-    for path in sorted(place.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in path.relative_to(place).parts)
-        if not is_hidden and path.suffix != ".tmp" and path.is_file():
-            yield path
+    for folder, folders, names in os.walk(place):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
+            if path.suffix != ".tmp" and path.is_file():
+                yield path
 
 
 def _ending(path: Path) -> str:

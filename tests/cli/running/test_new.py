@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from dagkit.cli import main
 from dagkit.cli.making.examples import SAMPLES, examples
+from dagkit.cli.making.file_look import files_below
 from dagkit.cli.running import new
 from tests.cli.conftest import ROOT
 from tests.old_files import aged, old_file
@@ -199,6 +200,16 @@ def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_te
     assert "encoding" not in code
     assert "1 of 3 files are in latin-1, and are read as utf-8: read them by an application of their own" in answer.err
     assert sorted(row["city"] for row in rows_written()) == ["Bern", "Bâle"]
+
+
+def test_folders_are_listed_one_after_the_other_so_that_a_look_at_some_files_lists_no_others(write, folder):
+    write("a/1.txt", "")
+    write("b/2.txt", "")
+    write(".hidden/3.txt", "")
+    files = files_below(folder)
+    assert next(files) == folder / "a/1.txt"
+    write("b/4.txt", "")
+    assert list(files) == [folder / "b/2.txt", folder / "b/4.txt"]
 
 
 def test_archives_are_named_as_such_and_not_read(dagkit, write):
