@@ -222,6 +222,7 @@ def test_where_no_name_is_near_what_there_is_is_listed(key, value, help_):
     [
         ("dt.operator.*.blockSize", "dt.operator.Block-reader.blockSize", False),  # another reader has it
         ("dt.testprop1", "dt.application.Pipeline.testprop1", True),
+        ("dt.testprop1", "dt.application.Pipeline.testProp1", True),
         ("dt.attr.MEMORY_MB", "dt.operator.Block-reader.attr.MEMORY_MB", False),  # others have it
         ("dt.operator.Block-reader.blockSize", "dt.operator.*.blockSize", False),
         ("dt.operator.Block-reader.blockSize", "dt.operator.Block-reader.blockSize", False),
