@@ -332,7 +332,7 @@ class _Interrupts:
 
     def ask(self, *_: Any) -> None:
         """Handle the first signal; the next one ends the process."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _stopping():
             signal.signal(number, _at_once)
         self.asked.set()
         if self._loop is not None:
@@ -350,12 +350,17 @@ def _signals() -> Iterator[_Interrupts]:
         return
     # a process that an operator forks inherits the handler, and is to end at a signal
     ask = only_here(interrupts.ask)
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in _stopping()}
     try:
         yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _stopping() -> list[signal.Signals]:
+    """SIGINT and SIGTERM, unless a program that embeds Python handles them: Python cannot restore its handler."""
+    return [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not None]
 
 
 def _at_once(number: int, _: FrameType | None) -> None:
