@@ -342,6 +342,7 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark):
         ({"until": "onec"}, "there is no until='onec'; did you mean 'once'?"),
         ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
         ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
+        ({"spark": "a session", "machine": REFERENCE}, "launch takes spark or machine, not both"),
     ],
 )
 def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):
