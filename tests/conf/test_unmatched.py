@@ -125,6 +125,11 @@ def test_every_key_that_matched_nothing_is_reported(code, key, problem, help_):
     assert told(key) == [(code, problem, help_)]
 
 
+def test_an_application_has_no_path_but_a_property_of_that_name():
+    ((code, problem, _),) = told("dt.application.Pipeline.path")
+    assert (code, problem) == ("property-unknown", "the application has no property 'path'")
+
+
 def test_it_is_reported_with_its_line_also_if_unknown_keys_are_allowed():
     (fault,) = run(config({"dt.attr.MEMORY_MB": "1", "dt.operator.Writer.x": "1"}))
     assert str(fault.where) == "conf.xml:2"
