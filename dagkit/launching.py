@@ -110,9 +110,10 @@ def launch(
     """Run an application on Spark; resume after the last window in its ledger.
 
     `spark` is an existing session, such as a notebook's; without it, a local session is started, and stopped at the
-    end. `until` is "once": process all input available now; "idle": until a scan finds nothing new; "drained": process
-    what earlier launches found, without scanning; or "stopped": until the process is interrupted. `path` overrides the
-    application's own APPLICATION_PATH. Further options are those of `launch_compiled`.
+    end. `machine` is another place to run it, instead of `spark`. `until` is "once": process all input available now;
+    "idle": until a scan finds nothing new; "drained": process what earlier launches found, without scanning; or
+    "stopped": until the process is interrupted. `path` overrides the application's own APPLICATION_PATH. Further
+    options are those of `launch_compiled`.
     """
     ends, unknown = Until(until), next((name for name in options if name not in _OPTIONS), None)
     if unknown == "reference":
@@ -120,6 +121,8 @@ def launch(
     if unknown is not None:
         known = [*_OPTIONS, "spark", "until", "path", "machine"]
         raise TypeError(f"launch has no option {unknown!r}; {did_you_mean(unknown, known)}")
+    if spark is not None and machine is not None:
+        raise TypeError("launch takes spark or machine, not both: a session that exists, or where to start one")
     compilation = compile_application(application, conf if isinstance(conf, Config) else Config.of(conf or {}))
     # Only here: `dagkit launch`, which calls `launch_compiled`, prints the differences itself.
     options["observers"] = [_warn_if_it_differs, *options.get("observers", ())]
@@ -332,7 +335,7 @@ class _Interrupts:
 
     def ask(self, *_: Any) -> None:
         """Handle the first signal; the next one ends the process."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _stopping():
             signal.signal(number, _at_once)
         self.asked.set()
         if self._loop is not None:
@@ -350,12 +353,17 @@ def _signals() -> Iterator[_Interrupts]:
         return
     # a process that an operator forks inherits the handler, and is to end at a signal
     ask = only_here(interrupts.ask)
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in _stopping()}
     try:
         yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _stopping() -> list[signal.Signals]:
+    """SIGINT and SIGTERM, unless a program that embeds Python handles them: Python cannot restore its handler."""
+    return [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not None]
 
 
 def _at_once(number: int, _: FrameType | None) -> None:

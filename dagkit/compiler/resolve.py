@@ -62,13 +62,17 @@ class Resolver:
         return graph
 
     def _name(self, graph: Graph, attributes: Settings) -> str:
-        """The name of the application, with unprintable characters replaced. Such a name becomes a diagnostic."""
+        """The name of the application, with unprintable characters replaced. A malformed name becomes a diagnostic."""
         setting = attributes.get(DagContext.APPLICATION_NAME)
         name = self.application if setting is None else str(setting.value)
+        where = graph.where if setting is None else setting.origin.where or graph.where
         if not name.isprintable():
-            where = graph.where if setting is None else setting.origin.where or graph.where
             problem = f"the application name {name!r} contains characters that cannot be printed"
             help_ = "use only letters, digits, spaces and punctuation in the name"
+            self.diagnostics.append(Diagnostic("name-malformed", problem, help_, where))
+        elif name.startswith("."):
+            # The name is that of the application's folder, which `--fresh` renames: ".." is the folder of other files.
+            problem, help_ = f"the application name {name!r} begins with a dot", "begin the name with another character"
             self.diagnostics.append(Diagnostic("name-malformed", problem, help_, where))
         return "".join(character if character.isprintable() else "\N{MIDDLE DOT}" for character in name)
 

@@ -117,6 +117,14 @@ def test_a_name_that_cannot_be_printed_is_reported(name):
     assert codes(of_an_operator) == ["name-malformed"]
 
 
+@cases("name", ("the folder above", ".."), ("a hidden folder", ".name"))
+def test_an_application_name_that_begins_with_a_dot_is_reported(name):
+    dag = sketch("s>a")
+    dag.set_attribute(DagContext.APPLICATION_NAME, name)
+    (fault,) = faults(dag)
+    assert (fault.code, fault.problem) == ("name-malformed", f"the application name {name!r} begins with a dot")
+
+
 EVERY = Config.of({"dt.stream.*.locality": "NODE_LOCAL", "dt.stream.*.schema": "builtins.int"})
 
 

@@ -125,6 +125,11 @@ def test_every_key_that_matched_nothing_is_reported(code, key, problem, help_):
     assert told(key) == [(code, problem, help_)]
 
 
+def test_an_application_has_no_path_but_a_property_of_that_name():
+    ((code, problem, _),) = told("dt.application.Pipeline.path")
+    assert (code, problem) == ("property-unknown", "the application has no property 'path'")
+
+
 def test_it_is_reported_with_its_line_also_if_unknown_keys_are_allowed():
     (fault,) = run(config({"dt.attr.MEMORY_MB": "1", "dt.operator.Writer.x": "1"}))
     assert str(fault.where) == "conf.xml:2"
@@ -222,6 +227,7 @@ def test_where_no_name_is_near_what_there_is_is_listed(key, value, help_):
     [
         ("dt.operator.*.blockSize", "dt.operator.Block-reader.blockSize", False),  # another reader has it
         ("dt.testprop1", "dt.application.Pipeline.testprop1", True),
+        ("dt.testprop1", "dt.application.Pipeline.testProp1", True),
         ("dt.attr.MEMORY_MB", "dt.operator.Block-reader.attr.MEMORY_MB", False),  # others have it
         ("dt.operator.Block-reader.blockSize", "dt.operator.*.blockSize", False),
         ("dt.operator.Block-reader.blockSize", "dt.operator.Block-reader.blockSize", False),

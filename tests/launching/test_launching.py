@@ -202,6 +202,26 @@ def test_an_interrupt_before_the_loop_ends_it_before_its_first_window():
     assert launch(summing, until="once", machine=REFERENCE).window_id == LAST
 
 
+def test_a_signal_that_a_program_around_python_handles_is_left_to_it(tmp_path):
+    program = """
+import ctypes, os, signal, sys
+library = ctypes.CDLL(None)
+library.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+library.signal(signal.SIGTERM, ctypes.cast(library.abort, ctypes.c_void_p))
+del sys.modules["_signal"]
+import _signal  # Python looks at the handlers again, as when such a program starts it
+
+from dagkit.launching import Machine, launch
+from tests.launching.cast import summing
+
+print("window", launch(summing, until="once", machine=Machine("reference")).window_id, flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    command = [sys.executable, "-c", program]
+    ended = run_program(command, env=ENVIRONMENT, cwd=tmp_path, check=False, seconds=50)
+    assert (ended.returncode, ended.stdout) == (-signal.SIGABRT, f"window {LAST}\n"), ended.stderr
+
+
 STARTING = """
 import os, signal, sys, threading
 import pyspark
@@ -322,6 +342,7 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark):
         ({"until": "onec"}, "there is no until='onec'; did you mean 'once'?"),
         ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
         ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
+        ({"spark": "a session", "machine": REFERENCE}, "launch takes spark or machine, not both"),
     ],
 )
 def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):

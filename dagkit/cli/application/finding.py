@@ -139,7 +139,7 @@ def _app_in(folder: Path, target: str) -> Path:
 
 def holds_a_ledger(target: str) -> bool:
     """Whether the target is an application's folder, not an application; a URL is always a folder."""
-    return is_url(target) or Path(target, LEDGER).is_file()
+    return is_url(target) or _is(Path.is_file, Path(target, LEDGER))
 
 
 def _is_reference(target: str) -> bool:

@@ -1,6 +1,7 @@
 """`dagkit diff`: what changes between two applications or plans."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -61,14 +62,14 @@ def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked]
 
 def planned(asked: Asked, output: Output) -> tuple[Plan, Compilation | None]:
     """The plan in the file, that of the last launch in the folder, or that of the application, which is compiled."""
-    path = Path(asked.target)
     if holds_a_ledger(asked.target):
         record = last_launch(Ledger.open(asked.target).store)
         if record is None:
             raise ApplicationNotFound(f"{asked.target} has no plan: no launch has recorded one", "launch it once")
         return record.authored, None
-    if path.is_file() and path.suffix != ".py":
-        text = path.read_text(encoding="utf-8", errors="replace")
+    # `os.path.isfile`, unlike that of Path, accepts names that no file can have
+    if os.path.isfile(asked.target) and not asked.target.endswith(".py"):  # noqa: PTH113
+        text = Path(asked.target).read_text(encoding="utf-8", errors="replace")
         if _claims_to_be_a_plan(text):
             return read_plan(text, asked.target), None
     compilation = compiled(asked, output)

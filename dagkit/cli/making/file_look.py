@@ -1,8 +1,10 @@
 """The format, encoding and types of the files of a folder, by a look at some of them."""
 
+import codecs
 import csv
 import io
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +45,7 @@ def as_json(record: dict[str, Any]) -> str:
 
 def origin_of_files(place: Path, row: str) -> Origin:
     """The files of a folder, or one file. Of several formats, the one that most files have."""
-    paths = list(islice(_below(place), _MOST_LISTED))
+    paths = list(islice(files_below(place), _MOST_LISTED))
     if not paths:
         raise WrongUsage(f"the folder {printable(str(place))} has no file to look at")
     formats = {path: _ENDINGS.get(_ending(path), _TEXT) for path in paths}
@@ -73,14 +75,16 @@ def _files_of(kind: str, count: int) -> str:
     return f"{kind}{'' if kind == _ARCHIVE else ' file'}{'s' * (count != 1)}"
 
 
-def _below(place: Path) -> Iterator[Path]:
+def files_below(place: Path) -> Iterator[Path]:
+    """The files of a folder, hidden ones left out. They are listed folder by folder, as far as the caller iterates."""
     if place.is_file():
         yield place
         return
-    for path in sorted(place.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in path.relative_to(place).parts)
-        if not is_hidden and path.suffix != ".tmp" and path.is_file():
-            yield path
+    for folder, folders, names in os.walk(place):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
+            if path.suffix != ".tmp" and path.is_file():
+                yield path
 
 
 def _ending(path: Path) -> str:
@@ -169,14 +173,14 @@ def _head(path: Path) -> tuple[str, str]:
             content: bytes = stream.read(_BYTES)
     except OSError as refused:
         raise WrongUsage(f"{printable(str(path))} cannot be read: {refused}") from refused
-    lines = content if len(content) < _BYTES else content[: content.rfind(b"\n") + 1]
-    if lines.isascii():
-        return lines.decode(), ""
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    is_whole, encoding = len(content) < _BYTES, "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        return lines.decode(encoding), encoding.removesuffix("-sig")
+        # The bytes may end within a character.
+        text = codecs.getincrementaldecoder(encoding)().decode(content, final=is_whole)
     except UnicodeDecodeError:
-        return lines.decode("latin-1"), "latin-1"
+        text, encoding = content.decode("latin-1"), "latin-1"
+    lines = text if is_whole else text[: text.rfind("\n") + 1]
+    return lines, "" if content.isascii() else encoding.removesuffix("-sig")
 
 
 def _encoding(heads: Sequence[tuple[str, str]], remarks: list[str]) -> list[str]:

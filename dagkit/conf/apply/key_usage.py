@@ -299,10 +299,10 @@ class KeyUsage:
         return Diagnostic(code, f"{entry.key}: {problem}", help_, entry.origin.where)
 
 
-def _target(entry: ParsedEntry) -> str:
-    """What a key sets, without the section that it is in."""
+def _target(entry: ParsedEntry) -> tuple[str, ...]:
+    """What a key sets, without the section that it is in, the same for every spelling."""
     sets = entry.address.sets
-    return sets.name if isinstance(sets, AttributeRef) else str(sets)
+    return (sets.name,) if isinstance(sets, AttributeRef) else entry.way
 
 
 def _overridden(entry: ParsedEntry, winner: ParsedEntry) -> Diagnostic:

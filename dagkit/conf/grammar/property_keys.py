@@ -2,7 +2,7 @@
 
     key      = ("dt." | "apex." | "dagkit." | "stram.") path
     path     = [ "application." NAME "." ] element
-    element  = attribute | ["prop."] bean | "class" | "path"
+    element  = attribute | ["prop."] bean | "class"
              | "operator." NAME "." ( attribute | ["prop."] bean | "classname" | "template" | port )
              | "stream." NAME "." ["prop."] ( "source" | "sinks" | "template" | "locality" | "schema" )
              | "template." NAME "." ( ["prop."] bean | a "match…RegExp" )
@@ -232,7 +232,7 @@ _STEP = re.compile(r"([^()\[\]]+)((?:\([^()]*\)|\[\d+\])*)")
 _PART = re.compile(r"\(([^()]*)\)|\[(\d+)\]")
 
 SECTION_WORDS = ("application", "operator", "stream", "template", "port", "inputport", "outputport", "unifier")
-_MARKERS = (*SECTION_WORDS, "attr", "prop", "class", "path")
+_MARKERS = (*SECTION_WORDS, "attr", "prop", "class")
 _PORT_WORDS = frozenset(PortKind)
 _STREAM_WORDS = ("source", "sinks", "template", "locality", "schema")
 _TEMPLATE_WORDS = ("matchIdRegExp", "matchAppNameRegExp", "matchClassNameRegExp")
@@ -295,8 +295,8 @@ class _Reading:
         if head == "unifier":
             del self.words[0]
             return Address(Element.UNIFIER, self.attribute("unifier"), application=application)
-        if self.words in (["class"], ["path"]) and application is not None:
-            return Address(Element.APPLICATION, Keyword(self.head), application=application)
+        if self.words == ["class"] and application is not None:
+            return Address(Element.APPLICATION, Keyword("class"), application=application)
         return Address(Element.APPLICATION, self.attribute_or_property(), application=application)
 
     def of_operator(self, name: NamePattern, application: NamePattern | None) -> Address:

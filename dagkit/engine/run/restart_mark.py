@@ -67,9 +67,13 @@ def unfinished_restart(place: str) -> RestartMark | None:
     if is_url(place):
         return None
     home, made = Path(place), made_beside(place)
+    # The functions of `os.path`, unlike those of Path, accept names that no file can have, and denied folders.
+    if os.path.isfile(home / _MARK):  # noqa: PTH113
+        found = home
     # A restart that was killed between its two renames leaves no folder under the name of the application.
-    found = home if (home / _MARK).is_file() else made if (made / _MARK).is_file() and not home.exists() else None
-    if found is None:
+    elif os.path.isfile(made / _MARK) and not os.path.exists(home):  # noqa: PTH110, PTH113
+        found = made
+    else:
         return None
     try:
         mark = RestartMark.model_validate_json((found / _MARK).read_bytes())

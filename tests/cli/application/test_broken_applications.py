@@ -108,6 +108,8 @@ PATHS = any_of(["x" * 5000, "/" * 300, "..", "a:b", ":b", "a:", "-", "json:dumps
 def test_whatever_app_is_called_is_answered(target):
     assert _answer("validate", "--", target) in ANSWERS
     assert _answer("describe", "--", target) in ANSWERS
+    assert _answer("status", "--", target) in ANSWERS
+    assert _answer("diff", "--", target, target) in ANSWERS
 
 
 DECLARATIONS = st.from_regex(r'\{"(operators|streams|schema)": [\[\]{}"a-z0-9:,]{0,30}\}').map(str.encode)

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from dagkit.cli import main
 from dagkit.cli.making.examples import SAMPLES, examples
+from dagkit.cli.making.file_look import files_below
 from dagkit.cli.running import new
 from tests.cli.conftest import ROOT
 from tests.old_files import aged, old_file
@@ -181,6 +182,16 @@ def test_files_without_a_header_in_another_encoding_are_read(dagkit, folder):
     assert [row["column_2"] for row in rows_written()] == ["Zürich", "Bâle"]
 
 
+def test_a_file_in_utf_16_of_which_only_the_beginning_is_looked_at_is_read(dagkit, folder):
+    rows = [{"n": number, "city": "Bâle"} for number in range(20_000)]
+    old_file(
+        folder / "in/a.csv", ("\ufeffn,city\n" + "".join(f"{row['n']},Bâle\n" for row in rows)).encode("utf-16-le")
+    )
+    code, _ = made(dagkit, "--from", "in")
+    assert 'encoding="utf-16"' in code
+    assert rows_written() == rows
+
+
 def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, folder):
     old_file(folder / "in/a.csv", "n,city\n1,Zürich\n".encode("latin-1"))
     old_file(folder / "in/b.csv", "\ufeffn,city\n2,Bâle\n")
@@ -189,6 +200,16 @@ def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_te
     assert "encoding" not in code
     assert "1 of 3 files are in latin-1, and are read as utf-8: read them by an application of their own" in answer.err
     assert sorted(row["city"] for row in rows_written()) == ["Bern", "Bâle"]
+
+
+def test_folders_are_listed_one_after_the_other_so_that_a_look_at_some_files_lists_no_others(write, folder):
+    write("a/1.txt", "")
+    write("b/2.txt", "")
+    write(".hidden/3.txt", "")
+    files = files_below(folder)
+    assert next(files) == folder / "a/1.txt"
+    write("b/4.txt", "")
+    assert list(files) == [folder / "b/2.txt", folder / "b/4.txt"]
 
 
 def test_archives_are_named_as_such_and_not_read(dagkit, write):
