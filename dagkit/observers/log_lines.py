@@ -91,8 +91,9 @@ def _found(fields: Fields) -> str:
 def _committed(fields: Fields) -> str:
     files = f", {counted(fields['files'], 'file')} completed" if fields["files"] else ""
     pending = f"; {counted(fields['waiting'], 'element')} pending" if fields["waiting"] else ""
-    done = f"{in_units(fields['read'])} read, {in_bytes(fields['written'])} written{files}"
-    return f"{done} in {fields['millis'] / 1000:.1f} s{pending}"
+    items = 0 if any(fields["read"].values()) else fields["received"] or 0
+    read = f"{counted(items, 'item')} handled" if items else f"{in_units(fields['read'])} read"
+    return f"{read}, {in_bytes(fields['written'])} written{files} in {fields['millis'] / 1000:.1f} s{pending}"
 
 
 def _reshaped(fields: Fields) -> str:

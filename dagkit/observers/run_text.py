@@ -14,7 +14,7 @@ from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import Backlog, OperatorFigures, RunError, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
-from dagkit.ground.amounts import aligned, counted, in_time, in_units, part_done, what_was_written
+from dagkit.ground.amounts import aligned, counted, in_time, in_units, part_done, what_was_read, what_was_written
 from dagkit.observers.run_health import remarks
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy", "skew")
@@ -191,7 +191,7 @@ def figures_of(now: RunSnapshot) -> str:
         return f"no new input since window {now.windows.window}" if now.windows.window else known
     rate = f", {in_units(now.read_per_second)}/s" if now.read_per_second else ""
     written = what_was_written(totals.written, totals.files)
-    return f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, {written}"
+    return f"{counted(totals.windows, 'window')}, {what_was_read(now.read, totals.items_found)}{rate}, {written}"
 
 
 def _windows(seen: SeenRun) -> str:

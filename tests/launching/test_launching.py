@@ -352,7 +352,7 @@ def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):
 
 def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path):
     first, again = (launch(summing, until="once", machine=REFERENCE, path=tmp_path, durable=False) for _ in range(2))
-    figures = "window 4; 4 windows, 0 B read, nothing written"
+    figures = "window 4; 4 windows, 4 items read, nothing written"
     assert repr(first) == f"<Launched tests.launching.cast, {figures}>"
     assert repr(again).endswith("window 4; no new input since window 4>")
 

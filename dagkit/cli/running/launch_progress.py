@@ -30,7 +30,7 @@ from dagkit.engine.record.run_events import (
 )
 from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units, part_done, some_of, what_was_written
+from dagkit.ground.amounts import counted, in_bytes, in_units, part_done, some_of, what_was_read, what_was_written
 from dagkit.ground.urls import shown
 from dagkit.launching import Launched
 from dagkit.observers.run_health import busiest, remarks
@@ -67,6 +67,8 @@ class Totals:
     read: int = 0
     amounts: Mapping[str, int] = field(default_factory=dict)
     """The positions that were read, by their unit."""
+    items: int = 0
+    """How many items input operators sent."""
     written: int = 0
     files: int = 0
     millis: float = 0.0
@@ -150,7 +152,7 @@ class Progress:
             speed = {unit: count / seconds for unit, count in totals.amounts.items()} if seconds else {}
             rate = f", {in_units(speed)}/s" if speed else ""
             done = (
-                f"{counted(totals.windows, 'window')}, {in_units(totals.amounts)} read, "
+                f"{counted(totals.windows, 'window')}, {what_was_read(totals.amounts, totals.items)}, "
                 f"{what_was_written(totals.written, totals.files)} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
             )
         place = shlex.quote(shown_place(launched.application_path))
@@ -192,6 +194,7 @@ class Progress:
 
     def _note_found(self, found: Found) -> None:
         """Note what an input operator found."""
+        self.totals.items += found.items
         if found.blocks or found.items:
             self._without_files.pop(found.operator, None)
         if found.blocks:
@@ -274,7 +277,9 @@ def _done(committed: Committed) -> str:
     if committed.received == 0 and not committed.positions and not committed.written:
         due = f"{counted(committed.files, 'file')} completed" if committed.files else "only work that was due"
         return f"no input, {due}"
-    return f"{in_units(committed.read)} read, {in_bytes(committed.written)} written"
+    items = 0 if committed.positions else committed.received or 0
+    done = f"{counted(items, 'item')} handled" if items else f"{in_units(committed.read)} read"
+    return f"{done}, {in_bytes(committed.written)} written"
 
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:

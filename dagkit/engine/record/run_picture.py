@@ -175,7 +175,9 @@ class RunPicture:
             case Draining():
                 self._set(state="draining")
             case Ended(window_id=window_id):
-                self._set(state="stopped", windows=stopped, window=window_id)
+                # A server that did not answer until the end may be why nothing was read.
+                left = (*present_outages(), *now.expected.waits_for)
+                self._set(state="stopped", windows=stopped, window=window_id, waits_for=left)
 
     def _found(self, event: Found) -> None:
         self._count(elements_found=event.blocks, items_found=event.items)

@@ -180,7 +180,7 @@ def at_work():
         (0, Draining(3), "stopping: the windows in flight end first; a second interrupt stops at once"),
         (1, Committed(3, 5000.0, {}, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
         (1, Committed(3, 5000.0, {}, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
-        (1, Committed(3, 5000.0, {}, 0, 0, received=3), "window 3: 0 B read, 0 B written in 5.0 s"),
+        (1, Committed(3, 5000.0, {}, 0, 0, received=3), "window 3: 3 items handled, 0 B written in 5.0 s"),
         (1, Committed(3, 5000.0, {}, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
         (1, at_work, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s"),
         (0, at_work, ""),

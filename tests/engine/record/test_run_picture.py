@@ -256,12 +256,15 @@ def test_no_window_runs_while_another_session_is_opened(picture):
     assert (now.window, now.totals.windows) == (3, 1)
 
 
-def test_a_driver_that_waits_for_a_server_says_so_until_it_ends(picture):
+def test_a_driver_that_waits_for_a_server_says_so_also_when_it_ended(picture):
     outage = Outage("the broker of this test")
     outage.failed("refused")
     (sentence,) = [each for each in seen(picture, *WINDOW).waits_for if "of this test" in each]
     assert sentence == "the broker of this test has not answered for 0 s: refused"
-    assert seen(picture, Ended(3)).waits_for == ()
+    ended = seen(picture, Ended(3))
+    outage.is_over()
+    assert [each for each in ended.waits_for if "of this test" in each] == [sentence]
+    assert picture.snapshot() == ended, "it is kept as it was at the end"
 
 
 def test_an_input_is_active_when_it_finds_something_and_when_what_it_found_is_read(picture):
