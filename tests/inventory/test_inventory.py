@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.errors import RunFailure
+from dagkit.runs.inventory.adoption import MAX_FILE_AGE_MILLIS, Adoption, Doubt
 from dagkit.runs.inventory.listing import RECENT, Hashes
 from dagkit.runs.inventory.spark_checkpoint import ReadFiles, files_read, identity
 from tests.inventory.checkpoints import OFFSETS, Checkpoint
@@ -141,6 +142,24 @@ def test_what_is_no_checkpoint_is_refused(checkpoint, files, break_it, problem):
     with pytest.raises(RunFailure, match=problem) as refused:
         read(checkpoint)
     assert refused.value.help
+
+
+class Walked(dict):
+    """Counts how often all of its values are read."""
+
+    walks = 0
+
+    def values(self):
+        self.walks += 1
+        return super().values()
+
+
+def test_the_files_of_spark_are_not_walked_for_each_new_file():
+    known = Walked({"/in/a.txt": MAX_FILE_AGE_MILLIS + 2, "/in/b.txt": 1})
+    adoption = Adoption("finder", ReadFiles("", "", 0, 0, None, known, frozenset()), Doubt())
+    for number in range(3):
+        adoption.sort(f"/in/{number}.txt", number)
+    assert (sorted(adoption.old), known.walks) == (["/in/0.txt", "/in/1.txt"], 1)
 
 
 def test_it_answers_as_a_set_does():
