@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from dagkit.errors import RunFailure
 from dagkit.runs.inventory.adoption import MAX_FILE_AGE_MILLIS, Adoption, Doubt
 from dagkit.runs.inventory.listing import RECENT, Hashes
+from dagkit.runs.inventory.readings import readings
 from dagkit.runs.inventory.spark_checkpoint import ReadFiles, files_read, identity
+from dagkit.testing import FakeClock
+from tests.engine.cast import Collect, Desk, Digits, Ranges
 from tests.inventory.checkpoints import OFFSETS, Checkpoint
 
 
@@ -160,6 +164,29 @@ def test_the_files_of_spark_are_not_walked_for_each_new_file():
     for number in range(3):
         adoption.sort(f"/in/{number}.txt", number)
     assert (sorted(adoption.old), known.walks) == (["/in/0.txt", "/in/1.txt"], 1)
+
+
+class Deferring(Digits):
+    """Leaves all but the first position of a block to a later time."""
+
+    def process(self, element, tracker):
+        if tracker.try_claim(element.start):
+            yield element.start
+            tracker.defer_remainder(timedelta(hours=1))
+
+
+@pytest.mark.parametrize("last", ["first", "second"])
+def test_what_waits_of_a_file_is_the_sum_of_what_its_readers_left(tmp_path, last):
+    def draw(dag, conf):
+        ranges = dag.add_operator("ranges", Ranges(looks=((10,),)))
+        for name in ("first", "second"):
+            reader = dag.add_operator(name, (Digits if name == last else Deferring)())
+            ranges >> reader >> dag.add_operator(f"{name}-numbers", Collect())
+
+    desk = Desk(tmp_path, draw, clock=FakeClock())
+    desk.run(windows=1)
+    (reading,) = readings(desk.ledger(), "numbers")
+    assert (reading.pending, len(reading.windows)) == (9, 2)
 
 
 def test_it_answers_as_a_set_does():
