@@ -2,13 +2,18 @@
 
 from array import array
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from dagkit.errors import RunFailure
+from dagkit.runs.inventory.adoption import MAX_FILE_AGE_MILLIS, Adoption, Doubt
 from dagkit.runs.inventory.listing import RECENT, Hashes
+from dagkit.runs.inventory.readings import readings
 from dagkit.runs.inventory.spark_checkpoint import ReadFiles, files_read, identity
+from dagkit.testing import FakeClock
+from tests.engine.cast import Collect, Desk, Digits, Ranges
 from tests.inventory.checkpoints import OFFSETS, Checkpoint
 
 
@@ -141,6 +146,47 @@ def test_what_is_no_checkpoint_is_refused(checkpoint, files, break_it, problem):
     with pytest.raises(RunFailure, match=problem) as refused:
         read(checkpoint)
     assert refused.value.help
+
+
+class Walked(dict):
+    """Counts how often all of its values are read."""
+
+    walks = 0
+
+    def values(self):
+        self.walks += 1
+        return super().values()
+
+
+def test_the_files_of_spark_are_not_walked_for_each_new_file():
+    known = Walked({"/in/a.txt": MAX_FILE_AGE_MILLIS + 2, "/in/b.txt": 1})
+    adoption = Adoption("finder", ReadFiles("", "", 0, 0, None, known, frozenset()), Doubt())
+    for number in range(3):
+        adoption.sort(f"/in/{number}.txt", number)
+    assert (sorted(adoption.old), known.walks) == (["/in/0.txt", "/in/1.txt"], 1)
+
+
+class Deferring(Digits):
+    """Leaves all but the first position of a block to a later time."""
+
+    def process(self, element, tracker):
+        if tracker.try_claim(element.start):
+            yield element.start
+            tracker.defer_remainder(timedelta(hours=1))
+
+
+@pytest.mark.parametrize("last", ["first", "second"])
+def test_what_waits_of_a_file_is_the_sum_of_what_its_readers_left(tmp_path, last):
+    def draw(dag, conf):
+        ranges = dag.add_operator("ranges", Ranges(looks=((10,),)))
+        for name in ("first", "second"):
+            reader = dag.add_operator(name, (Digits if name == last else Deferring)())
+            ranges >> reader >> dag.add_operator(f"{name}-numbers", Collect())
+
+    desk = Desk(tmp_path, draw, clock=FakeClock())
+    desk.run(windows=1)
+    (reading,) = readings(desk.ledger(), "numbers")
+    assert (reading.pending, len(reading.windows)) == (9, 2)
 
 
 def test_it_answers_as_a_set_does():

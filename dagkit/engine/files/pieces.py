@@ -101,17 +101,20 @@ def copy_name(name: str) -> str:
 def pour(pieces: Sequence[str], sink: Any) -> None:
     """Copy the pieces into the sink in order."""
     for piece in pieces:
-        with opened(piece) as source:
+        try:
+            source = opened(piece)
+        except FileNotFoundError as error:
+            if is_url(piece):
+                raise PiecesLost(piece) from error
+            raise  # another driver may have put the file in place
+        with source:
             shutil.copyfileobj(source, sink, BUFFER_BYTES)
 
 
 def opened(file: str) -> Any:
     if not is_url(file):
         return Path(local_path(file)).open("rb", buffering=0)
-    try:
-        return resolved(file).filesystem.open_input_file(resolved(file).path)  # a stream decompresses `….gz`
-    except FileNotFoundError as error:  # a FileNotFoundError would be taken for a local file
-        raise PiecesLost(file) from error
+    return resolved(file).filesystem.open_input_file(resolved(file).path)  # a stream decompresses `….gz`
 
 
 def remove(files: Sequence[str]) -> None:

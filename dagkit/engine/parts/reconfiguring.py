@@ -88,7 +88,7 @@ class Reconfiguration(RunPart):
                     run.woken.stop()
                     self._inbox.reply(Reply(id=request.id, done=True, window=window_id))
                 case TapStream() as asks:
-                    self._taps.add(request, asks, run.plan.graph)
+                    self._taps.add(request, asks, run.plan.graph, run.now())
                 case asks:
                     changes.append(change_of(request, asks))
         # A running scan compares with what its operator knew at its begin, so it misses a file that is forgotten now.

@@ -108,13 +108,13 @@ class RecordSearch(RunPart):
         return WindowSchedule(allocation, LONGEST_MILLIS, CostEstimate(), tuple(made))
 
     def _with_traces(self, window: InFlightWindow, task: WindowTask) -> WindowTask:
-        """Return a task whose slots note what they process; the same task if there is no folder for the notes."""
+        """Return a task whose slots note what they process, if there is a folder for the notes."""
         program, settings = self._run.program, self._run.settings
         with suppress(OSError):
             folder = folder_for_traces(settings.application_path, window.window_id)
             # Origins go to all operators: behind an exchange, a slot notes the claim that its items came from.
             return task.trying(traces=folder, locates=tuple(program.stage_of))
-        return task
+        return task.trying(traces=None)  # the folder of the attempt before is gone
 
     # ---- a window that failed
 

@@ -36,9 +36,9 @@ class Taps(RunPart):
         self._sent: dict[int, tuple[Sample, ...]] = {}
         """The samples of what input operators sent to windows in flight: they run on the driver."""
         self._taps: dict[str, tuple[datetime, Sequence[Tap]]] = {}
-        """The tapped outputs of each request, and when it was made."""
+        """The tapped outputs of each request, and when it was added: the clock of its requester may differ."""
 
-    def add(self, request: Request, asks: TapStream, graph: Graph) -> None:
+    def add(self, request: Request, asks: TapStream, graph: Graph, now: datetime) -> None:
         """Take a request; refuse it unless the graph has such a stream."""
         try:
             taps = [Tap(request.id, *output, asks.most, asks.every) for output in _outputs(graph, asks.stream)]
@@ -46,7 +46,7 @@ class Taps(RunPart):
             reason = f"{refused.problem}\n  help: {refused.help}"  # the command adds the code
             self._inbox.reply(Reply(id=request.id, done=False, refused=reason))
         else:
-            self._taps[request.id] = request.at, taps
+            self._taps[request.id] = now, taps
 
     def wanted(self, now: datetime) -> tuple[Tap, ...]:
         """The outputs to take samples of in the next window; nothing is read if there are no requests."""

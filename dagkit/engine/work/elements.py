@@ -213,6 +213,7 @@ class Elements:
             kept = self.operator.truncate(element, whole)
         if kept is None:
             return None, item
+        kept = self._checked(element, kept, "truncate")
         if item.restriction is not None:
             # All or nothing: after a crash, the operator might divide it elsewhere.
             if self.restrictions.written(element, kept, "truncate") != item.restriction:

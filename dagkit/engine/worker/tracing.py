@@ -239,7 +239,7 @@ def folder_for_traces(application_path: str, window_id: int) -> str:
 def traced(folder: str) -> list[TracedPlace]:
     """The places where the slots of an attempt ended or failed, without slots that still run."""
     places = []
-    for path in Path(folder).iterdir():
+    for path in Path(folder).glob("*"):  # none if another program has removed the folder
         with path.open("rb") as file, suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             line = file.readline().decode("ascii").strip()

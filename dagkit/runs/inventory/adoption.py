@@ -54,10 +54,8 @@ class Adoption:
     """Files with another time of change than Spark noted."""
     in_flight: list[str] = field(default_factory=list)
     """Files of the micro-batch that has not ended, if they do not count as read."""
-    new: list[str] = field(default_factory=list)
-    """Files that the query has not taken."""
-    old: list[str] = field(default_factory=list)
-    """Those of the new files that Spark ignores because of their age, unless its maxFileAge was set."""
+    new: dict[str, int] = field(default_factory=dict)
+    """Files that the query has not taken: when each was changed, in milliseconds."""
     is_repeated: bool = False
     """Whether the operator knew all of the files before. Nothing was written then."""
 
@@ -69,7 +67,13 @@ class Adoption:
     @property
     def unread(self) -> list[str]:
         """The files that the next launch reads."""
-        return sorted(self.new + self.in_flight + ([] if self.doubt.changed else self.changed))
+        return sorted([*self.new, *self.in_flight, *([] if self.doubt.changed else self.changed)])
+
+    @property
+    def old(self) -> list[str]:
+        """Those of the new files that Spark ignores because of their age, unless its maxFileAge was set."""
+        oldest = max(self.read.files.values(), default=0) - MAX_FILE_AGE_MILLIS
+        return [path for path, millis in self.new.items() if millis < oldest]
 
     @property
     def missing(self) -> int:
@@ -83,9 +87,7 @@ class Adoption:
         if noted is None and known in self.read.unfinished:
             self.in_flight.append(path)
         elif noted is None:
-            self.new.append(path)
-            newest = max(self.read.files.values(), default=0)
-            self.old += [path] if modified_millis < newest - MAX_FILE_AGE_MILLIS else []
+            self.new[path] = modified_millis
         elif noted == modified_millis:
             self.read_by_spark.append(path)
         else:

@@ -142,8 +142,8 @@ class _Noted:
 
     path: str
     readings: dict[str, Reading] = field(default_factory=dict)
-    left: dict[tuple[str, str], list[Span]] = field(default_factory=dict)
-    """The ranges that wait, by input and source."""
+    left: dict[str, dict[str, list[Span]]] = field(default_factory=dict)
+    """The ranges that wait, by source and input."""
 
     def add(self, window: Window, work: InputWork, written: tuple[str, ...]) -> None:
         """Add what one window did with the file at one input."""
@@ -156,7 +156,9 @@ class _Noted:
             if any(span.source == source for span in work.found):
                 reading.found = reading.found or window.committed
                 reading.found_in.append(checkpoint.window)
-            reading.pending = _positions(self._left_after(work, source), source)
+            left = self.left.setdefault(source, {})
+            left[work.input] = _left_after(left.get(work.input, ()), work, source)
+            reading.pending = _positions((span for spans in left.values() for span in spans), source)
             ended = (*(work.aside or ()), *(work.given_up or ()), *(work.skipped or ()))
             reading.unread += (_positions(ended, source) or 0) - (_positions(work.retried or (), source) or 0)
             consumed = _positions(work.consumed, source)
@@ -166,14 +168,12 @@ class _Noted:
                 passed_on = rows.passed_on if rows is not None and alone else None
                 reading.windows.append(WindowRead(checkpoint.window, reader, consumed, passed_on, written))
 
-    def _left_after(self, work: InputWork, source: str) -> list[Span]:
-        """The ranges of a source that wait after a window."""
-        left = list(work.pending)
-        if work.waits is not None:
-            before = self.left.get((work.input, source), ())
-            left = more((*before, *_of(source, work.had)), _of(source, work.settled))
-        self.left[work.input, source] = _of(source, left)
-        return left
+
+def _left_after(before: Iterable[Span], work: InputWork, source: str) -> list[Span]:
+    """The ranges of a source that wait at an input after a window."""
+    if work.waits is None:
+        return _of(source, work.pending)
+    return more((*before, *_of(source, work.had)), _of(source, work.settled))
 
 
 def _of(source: str, spans: Iterable[Span]) -> list[Span]:

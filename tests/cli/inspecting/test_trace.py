@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import fastavro
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -473,6 +474,16 @@ def test_a_line_that_was_never_written_is_a_mistake_in_the_command(traced, write
     write("in/a.txt", "one pear\n")
     answer = traced(PEARS)(place)
     assert (answer.code, problem in " ".join(answer.err.split())) == (2, True)
+
+
+@pytest.mark.parametrize("place", ["out", "memory://traced"])
+def test_a_file_that_another_program_took_is_a_mistake_in_the_command(traced, write, place):
+    write("in/a.txt", "one pear\n")
+    trace = traced(PEARS.replace('"out"', f'"{place}"'))
+    filesystem, path = fsspec.core.url_to_fs(place)
+    filesystem.rm(path, recursive=True)
+    answer = trace(f"{place}/0:1")
+    assert (answer.code, "it is not complete yet, or was moved away" in " ".join(answer.err.split())) == (2, True)
 
 
 def test_an_application_or_a_file_that_changed_is_reported(traced, write):

@@ -26,7 +26,7 @@ from dagkit.engine.parts.requests import (
     withdraw,
 )
 from dagkit.engine.parts.run_part import Change
-from dagkit.engine.parts.taps import Taps
+from dagkit.engine.parts.taps import LASTS, Taps
 from dagkit.engine.program.facts import Changed, Scaled
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.points import Point
@@ -418,12 +418,15 @@ def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what
     assert inbox.read_requests(0) == []
 
 
-def test_a_tap_lasts_while_its_request_cannot_be_read(store, clock, inbox):
+def test_a_tap_lasts_a_minute_also_while_its_request_cannot_be_read(store, clock, inbox):
     taps = Taps(None, inbox, None)
     request = ask(store, TapStream(stream="times", most=1, every=1), clock.now())
-    taps.add(request, request.asks, compile_application(multiplied()).graph)
+    taps.add(request, request.asks, compile_application(multiplied()).graph, clock.now())
     store.refuses = {("exists", "requests")}
+    clock.advance(seconds=LASTS.total_seconds())
     assert [tap.request for tap in taps.wanted(clock.now())] == [request.id]
+    clock.advance(seconds=1)
+    assert (taps.wanted(clock.now()), store.names("requests")) == ((), [])
 
 
 @pytest.mark.parametrize("refuses", [("create", "answers"), ("delete", "requests")])

@@ -1,6 +1,8 @@
 """A window in which an operator's server does not answer is tried again until it does, and nothing of it is doubled."""
 
+import errno
 import logging
+import tempfile
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -13,9 +15,10 @@ from dagkit.engine.parts.in_flight import ATTEMPTS_AT_LOST_WINDOWS
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.run_events import Failed, RunEvent
+from dagkit.engine.record.status_file import LaunchMarker
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from dagkit.testing import CrashAfter, FakeClock
-from tests.engine.cast import Around, Collect, Desk, Script, arrived, chain, on_both, reference
+from tests.engine.cast import Around, Collect, Desk, Script, arrived, chain, on_both, reference, slots
 
 AWAY = iter(())
 
@@ -87,6 +90,24 @@ def test_another_failure_after_an_outage_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{__name__}.AWAY", answers())
     with pytest.raises(OperatorFailed, match="no price"):
         Desk(tmp_path, priced("process"), clock=FakeClock()).run()
+
+
+def test_a_window_that_notes_its_records_waits_for_a_server_while_the_disk_is_full(tmp_path, monkeypatch):
+    desk = Desk(tmp_path, priced("process"), clock=FakeClock(), backend=slots)
+    desk.crash(CrashAfter(Point.PLANNED, 1))
+    LaunchMarker(desk.ledger().store).begin()
+    make, folders = tempfile.mkdtemp, []
+
+    def mkdtemp(**given):
+        if folders:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        folders.append(make(**given))
+        return folders[0]
+
+    monkeypatch.setattr("tempfile.mkdtemp", mkdtemp)
+    monkeypatch.setattr(f"{__name__}.AWAY", iter([True, True]))
+    assert arrived(desk.run()) == [10, 20, 30]
+    assert (len(folders), next(AWAY, None)) == (1, None)
 
 
 class Pages(InputOperator):

@@ -254,8 +254,9 @@ class Careless(Numbered):
             "short": [OffsetRange(start, stop - 1)],
         }.get(self.mistake, [restriction])
 
-    def truncate(self, element: Named, restriction: OffsetRange) -> OffsetRange:
-        return OffsetRange(restriction.start + 1, restriction.stop)
+    def truncate(self, element: Named, restriction: OffsetRange) -> Any:
+        start, stop = restriction.start, restriction.stop
+        return {"pair": (start + 1, stop), "text": "all"}.get(self.mistake, OffsetRange(start + 1, stop))
 
 
 @pytest.mark.parametrize("senders", [0, 1])
@@ -276,11 +277,19 @@ def test_an_operator_that_reports_impossible_work_is_named(tmp_path, mistake, to
     assert numbers(desk.run()) == numbers_expected(looks, 0, doubled=bool(senders))
 
 
-def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        ("range", r"numbered.truncate made OffsetRange\(3, 9\) of OffsetRange\(2, 9\)"),
+        ("pair", r"numbered.truncate made OffsetRange\(3, 9\) of OffsetRange\(2, 9\)"),
+        ("text", "Careless.truncate gave, for .* 'all', which is no range"),
+    ],
+)
+def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path, mistake, told):
     draw: Any = partial(numbers_of_names, NINE, defers_at=(2,))
     Desk(tmp_path, draw(), clock=FakeClock()).run(windows=1)
-    with pytest.raises(DagkitError, match=r"numbered.truncate made OffsetRange\(3, 9\) of OffsetRange\(2, 9\)"):
-        Desk(tmp_path, draw(kind=partial(Careless, mistake="")), until=Until.DRAINED, clock=FakeClock()).run()
+    with pytest.raises(DagkitError, match=told):
+        Desk(tmp_path, draw(kind=partial(Careless, mistake=mistake)), until=Until.DRAINED, clock=FakeClock()).run()
 
 
 def test_an_element_that_today_s_payload_cannot_read_is_reported(tmp_path):

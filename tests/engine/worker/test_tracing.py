@@ -103,6 +103,7 @@ def test_the_folder_of_an_attempt_is_removed_with_that_of_its_window(tmp_path):
     Trace.into(str(folder), "0-0").end(failed=True)
     remove_traces(str(folder))
     assert list(tmp_path.rglob("*")) == [tmp_path / "staging"]
+    assert traced(str(folder)) == []
 
 
 def test_the_program_of_workers_takes_origins_along_to_the_same_inputs_as_that_of_the_driver():

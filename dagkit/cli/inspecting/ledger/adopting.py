@@ -90,7 +90,8 @@ def _lines(adoption: Adoption, *, dry_run: bool) -> list[str]:
         f"a launch reads: {counted(len(adoption.unread), 'file')}",
     ]
     lines += [f"  of micro-batch {read.in_flight}, which has not ended: {shown(path)}" for path in adoption.in_flight]
-    lines += [f"  changed since Spark listed it: {shown(path)}" for path in adoption.changed if path in adoption.unread]
+    if not adoption.doubt.changed:
+        lines += [f"  changed since Spark listed it: {shown(path)}" for path in adoption.changed]
     lines += [f"  too old for Spark's default maxFileAge: {shown(path)}" for path in adoption.old]
     if adoption.missing:
         lines.append(f"no longer there, or not where {adoption.operator} looks: {counted(adoption.missing, 'file')}")
