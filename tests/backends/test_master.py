@@ -6,11 +6,12 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pyspark
 import pytest
 
+from dagkit.backends.spark.session import master
 from dagkit.backends.spark.session.master import Kind, Master, reach
 from dagkit.backends.spark.session.session_settings import has_own_logging, settings_for, users_settings
 from dagkit.backends.spark.window.cores import CoresOf, cores_of, most_cores
@@ -128,6 +129,19 @@ def test_a_host_that_never_answers_is_not_waited_for():
         place = full.getsockname()
         first.connect(place)
         assert refusal(f"sc://127.0.0.1:{place[1]}", 0.1).endswith(f"127.0.0.1:{place[1]} did not answer within 0.1 s")
+
+
+def test_hosts_that_fail_one_after_the_other_have_one_time_together(monkeypatch):
+    ended = Event()
+
+    def fail(_: str, port: int, seconds: float, **__: bool) -> None:
+        ended.wait(port * seconds / 2)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(master, "_open_and_close", fail)
+    hosts = ",".join(f"127.0.0.1:{port}" for port in range(1, 51))
+    assert refusal(f"spark://{hosts}", 0.1).endswith("127.0.0.1:50 did not answer within 0.1 s")
+    ended.set()
 
 
 def test_a_tunnel_whose_far_end_is_gone_is_no_master(server):
