@@ -150,7 +150,8 @@ class PlainReading:
         bounded = [each for each in self._waiting if each.has_end]
         work = bounded[len(bounded) // 2 :]
         if work:
-            self._waiting = deque(each for each in self._waiting if each not in work)
+            given = set(map(id, work))  # others may be equal
+            self._waiting = deque(each for each in self._waiting if id(each) not in given)
             for each in work:
                 self.recorder.hand_over(each)
             self._offer(work, None)

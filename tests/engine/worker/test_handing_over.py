@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.reference.plain_board import PlainBoard
+from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.address import Address
@@ -29,6 +30,7 @@ from dagkit.engine.work.handover import BoardPlace, Hello, Message, SlotStanding
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker import slot_link
 from dagkit.engine.worker.board_server import BoardServer
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.slot_link import SlotLink
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -36,9 +38,11 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from tests.backends.slots import SlotsAtOnce
 from tests.engine.cast import Hurried
+from tests.engine.items import waiting
 from tests.engine.parts.cast import facts_in
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
+from tests.engine.worker.test_reading import Hooked, elements_of
 from tests.examples import examples
 from tests.patience import within
 
@@ -278,3 +282,11 @@ def test_a_lost_handover_changes_no_result(seed, kind, readers, senders, loses):
     draw = numbers_of_names(NAMES, readers=readers, senders=senders, kind=kind)
     _, loop = run(draw, seed, gives=0.4, loses=loses)
     assert collected(loop) == numbers_expected(NAMES, 0, doubled=senders > 0)
+
+
+def test_items_that_are_equal_are_handed_over_one_by_one():
+    board = PlainBoard(lambda: not board.offered, lambda: False)
+    read: list[int] = []
+    reading = PlainReading(elements_of(Hooked(), read.append), 0, WindowTask(1), None, board=board)
+    reading.work([waiting(1, start, end, reading.elements.into) for start, end in ((0, 2), (5, 7), (5, 7))], [])
+    assert read == [0, 1, 5, 6, 5, 6], "the partition takes back what it gave"
