@@ -3,9 +3,9 @@
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
 from types import SimpleNamespace
@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
@@ -26,7 +25,7 @@ from dagkit.engine.program.facts import Split
 from dagkit.engine.record.history import history
 from dagkit.engine.record.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.work.handover import BoardPlace, Hello, Message, SlotStanding, Standing, ToSlot
+from dagkit.engine.work.handover import BoardPlace, Handover, Hello, Message, SlotStanding, Standing, ToSlot
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker import slot_link
 from dagkit.engine.worker.board_server import BoardServer
@@ -223,6 +222,27 @@ def assert_no_work(place: BoardPlace, into: Address) -> None:
     link = SlotLink(place, into, 0)
     link.open(SimpleNamespace(give=lambda: None, standing=Standing))
     assert link.more(lambda: False) is None
+
+
+@dataclass
+class PlainBoard:
+    """The work that the partitions of one window of the reference hand over."""
+
+    asks: Callable[[], bool]
+    loses: Callable[[], bool]
+    """Whether the board loses a handover; called for each."""
+    offered: list[Handover] = field(default_factory=list)
+    """The handovers that no partition has taken."""
+
+    def offer(self, handover: Handover) -> None:
+        if not self.loses():
+            self.offered.append(handover)
+
+    def taken(self, into: str) -> Handover | None:
+        found = next((each for each in self.offered if each.into == into), None)
+        if found is not None:
+            self.offered.remove(found)
+        return found
 
 
 NAMES: Looks = ((("x", 9), ("y", 2), ("z", 5)), (("w", 7),))
