@@ -8,7 +8,7 @@ PATH/heads/<name>
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote, unquote
 
 from dagkit.ground.clock import Clock, SystemClock
@@ -55,11 +55,9 @@ class Ledger:
         self._chains: dict[str, Chain] = {}
 
     @classmethod
-    def create(
-        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
-    ) -> "Ledger":
+    def create(cls, place: Place, *, clock: Clock | None = None, durable: bool = True) -> "Ledger":
         """Open the ledger of the application's folder; create it if there is none."""
-        store = open_store(place, filesystem, durable=durable, **options)
+        store = open_store(place, durable=durable)
         try:
             _check(store)
         except ChainNotFound:
@@ -67,11 +65,9 @@ class Ledger:
         return cls(store, clock)
 
     @classmethod
-    def open(
-        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
-    ) -> "Ledger":
+    def open(cls, place: Place, *, clock: Clock | None = None, durable: bool = True) -> "Ledger":
         """Open an existing ledger; raise `VersionUnreadable` unless this dagkit reads its version."""
-        store = open_store(place, filesystem, durable=durable, **options)
+        store = open_store(place, durable=durable)
         _check(store)
         return cls(store, clock)
 
