@@ -98,7 +98,7 @@ class Master:
         return self.kind is Kind.LOCAL
 
 
-def reach(master: Master, within: float | None = None) -> None:
+def reach(master: Master) -> None:
     """Wait until one of the master's hosts accepts a connection. Raise `spark-unavailable` if none does in time.
 
     Behind a proxy nothing is checked.
@@ -107,7 +107,7 @@ def reach(master: Master, within: float | None = None) -> None:
     hosts = [(host, port) for host, port in master.hosts if not _through_proxy(host)]
     if len(hosts) < len(master.hosts) or not hosts:
         return
-    within, speaks = within or patient(_WITHIN_SECONDS), master.kind is not Kind.STANDALONE
+    within, speaks = patient(_WITHIN_SECONDS), master.kind is not Kind.STANDALONE
     attempts = {_connect(host, port, within, speaks=speaks): (host, port) for host, port in hosts}
     with suppress(TimeoutError):
         if any(attempt.exception() is None for attempt in as_completed(attempts, within)):
