@@ -51,7 +51,7 @@ class Ledger:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self.store = store
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._chains: dict[str, Chain] = {}
 
     @classmethod
@@ -127,13 +127,13 @@ class Ledger:
         """A ledger in memory in which to try an import; raise `BlockRefused` if one of the names exists here."""
         for name in names:
             self._unfilled(name)
-        other = Ledger(MemoryStore(), self._clock)
+        other = Ledger(MemoryStore(), self.clock)
         # Imported chains may read chains of this ledger.
         other._chains.update(self._chains)
         return other
 
     def _unopened(self, name: str) -> Chain:
-        return Chain(self.store, folder_of(name), name, clock=self._clock, chains=self._input)
+        return Chain(self.store, folder_of(name), name, clock=self.clock, chains=self._input)
 
     def _unfilled(self, name: str) -> Chain:
         chain = self._unopened(name)
