@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from fsspec.implementations.webhdfs import WebHDFS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from dagkit.engine.program.differences import applied, difference
 from dagkit.ground.clock import PATIENCE, SystemClock, patient
 from dagkit.ground.overlays import Overlay
 from dagkit.ground.patterns import is_whole, refusal
+from dagkit.ground.webhdfs import WebHdfs
 from tests.cases import cases
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -146,3 +148,19 @@ PATTERNS = st.recursive(
 @given(PATTERNS, LETTERS)
 def test_patterns_match_what_python_matches(pattern, name):
     assert is_whole(pattern, name) == (re.fullmatch(pattern, name) is not None)
+
+
+@pytest.mark.parametrize("mode", ["create", "overwrite"])
+def test_a_file_in_hdfs_that_cannot_be_renamed_leaves_nothing(monkeypatch, mode):
+    files: set[str] = set()
+
+    def call(_: WebHDFS, operation: str, *, path: str, **__: Any) -> None:
+        if operation == "RENAME":
+            raise RuntimeError("the quota is exceeded")
+        files.remove(path)
+
+    monkeypatch.setattr(WebHDFS, "pipe_file", lambda _, path, __: files.add(path))
+    monkeypatch.setattr(WebHDFS, "_call", call)
+    with pytest.raises(OSError, match="the quota"):
+        WebHdfs("host", skip_instance_cache=True).pipe_file("/blocks/7", b"content", mode=mode)
+    assert files == set()

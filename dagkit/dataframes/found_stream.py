@@ -23,7 +23,7 @@ from dagkit.api.operators import Operator
 from dagkit.api.work import is_sourced
 from dagkit.dataframes.element_rows import rows_of
 from dagkit.dataframes.found_elements import FoundElements
-from dagkit.dataframes.source_options import StreamOptions
+from dagkit.dataframes.source_options import PARTITION_BYTES, StreamOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # again by a scan, since the files have changed. The cost: two folders of state, and a new checkpoint with an old ledger
 # reads everything again.
 OFFSET = "elements"
-PARTITION_BYTES = 64 << 20
 
 
 class ElementsTask(InputPartition):

@@ -13,6 +13,9 @@ _OF_BATCHES = ("path", "operator", "verify")
 _OF_STREAMS = ("path", "ledger", "input", "reader", "maxfilespertrigger", "maxbytespertrigger")
 _OPERATORS = ("input.", "reader.")
 
+PARTITION_BYTES = 64 << 20
+"""How much of its input one task reads."""
+
 
 def options_invalid(problem: str, remedy: str) -> RunFailure:
     """The options of `spark.read` or `spark.readStream` with the format "dagkit" are wrong."""

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from dagkit.dataframes.file_contents import is_divisible, is_parquet, parquet_file, rows_of_lines, rows_of_parquet
-from dagkit.dataframes.source_options import BatchOptions, options_invalid
+from dagkit.dataframes.source_options import PARTITION_BYTES, BatchOptions, options_invalid
 from dagkit.engine.files.folders import folder_at
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.record.history import history
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 LINES = "value STRING"
 """The columns of text: one line in each row."""
-PARTITION_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

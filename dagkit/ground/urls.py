@@ -149,15 +149,15 @@ def resolved(url: str) -> Resolved:
     return Resolved(pa_fs.PyFileSystem(pa_fs.FSSpecHandler(other)), inner, False)
 
 
-def in_fsspec(url: str, **options: Any) -> tuple[Any, str]:
+def in_fsspec(url: str) -> tuple[Any, str]:
     """The filesystem of fsspec that a URL names, and the path within it."""
     if url.startswith("webhdfs://"):
         from dagkit.ground.webhdfs import WebHdfs  # noqa: PLC0415 - others must not load it
 
-        return WebHdfs(**WebHdfs._get_kwargs_from_urls(url), **options), WebHdfs._strip_protocol(url)  # noqa: SLF001
+        return WebHdfs(**WebHdfs._get_kwargs_from_urls(url)), WebHdfs._strip_protocol(url)  # noqa: SLF001
     from fsspec.core import url_to_fs  # noqa: PLC0415 - reading local files must not load it
 
-    filesystem, inner = url_to_fs(url, **options)
+    filesystem, inner = url_to_fs(url)
     return filesystem, inner
 
 
@@ -215,14 +215,13 @@ def _missing(scheme: str, reason: str) -> OSError:
     return OSError(f"the filesystem of {scheme}:// is not installed here: {reason}{others.get(scheme, '')}")
 
 
-def object_store_options(endpoint: str | None = None) -> dict[str, Any]:
-    """Options of obstore: plain HTTP for an endpoint, given or from the environment, whose URL begins with `http:`.
+def object_store_options() -> dict[str, Any]:
+    """Options of obstore: plain HTTP for an endpoint of the environment whose URL begins with `http:`.
 
     Other clients need no second setting for that.
     """
     _with_object_stores.add(os.getpid())
-    endpoints = [endpoint] if endpoint else map(os.environ.get, _ENDPOINTS)
-    plain = any(each is not None and each.startswith("http://") for each in endpoints)
+    plain = any(os.environ.get(name, "").startswith("http://") for name in _ENDPOINTS)
     return {"client_options": {"allow_http": True}} if plain else {}
 
 

@@ -1,6 +1,7 @@
 """HDFS through WebHDFS: fsspec's client, with the times, the refusals and the exclusive creation that it leaves out."""
 
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,14 +34,15 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]  # fsspec has no types
         """
         # With a dot: listings of a ledger skip it, if a killed writer leaves it.
         beside = f"{path.rpartition('/')[0]}/.{secrets.token_hex(8)}"
-        super().pipe_file(beside, value)
-        if mode != "create":
-            self._call("RENAME", method="put", path=beside, destination=path, renameoptions="OVERWRITE")
-            return
         try:
-            self.mv(beside, path)
-        except FileExistsError:
-            self.rm_file(beside)
+            super().pipe_file(beside, value)
+            if mode == "create":
+                self.mv(beside, path)
+            else:
+                self._call("RENAME", method="put", path=beside, destination=path, renameoptions="OVERWRITE")
+        except OSError:
+            with suppress(OSError):
+                self.rm_file(beside)
             raise
 
     def _call(self, *arguments: Any, **options: Any) -> Any:

@@ -8,7 +8,7 @@ PATH/heads/<name>
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote, unquote
 
 from dagkit.ground.clock import Clock, SystemClock
@@ -51,15 +51,13 @@ class Ledger:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self.store = store
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._chains: dict[str, Chain] = {}
 
     @classmethod
-    def create(
-        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
-    ) -> "Ledger":
+    def create(cls, place: Place, *, clock: Clock | None = None, durable: bool = True) -> "Ledger":
         """Open the ledger of the application's folder; create it if there is none."""
-        store = open_store(place, filesystem, durable=durable, **options)
+        store = open_store(place, durable=durable)
         try:
             _check(store)
         except ChainNotFound:
@@ -67,11 +65,9 @@ class Ledger:
         return cls(store, clock)
 
     @classmethod
-    def open(
-        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
-    ) -> "Ledger":
+    def open(cls, place: Place, *, clock: Clock | None = None, durable: bool = True) -> "Ledger":
         """Open an existing ledger; raise `VersionUnreadable` unless this dagkit reads its version."""
-        store = open_store(place, filesystem, durable=durable, **options)
+        store = open_store(place, durable=durable)
         _check(store)
         return cls(store, clock)
 
@@ -131,13 +127,13 @@ class Ledger:
         """A ledger in memory in which to try an import; raise `BlockRefused` if one of the names exists here."""
         for name in names:
             self._unfilled(name)
-        other = Ledger(MemoryStore(), self._clock)
+        other = Ledger(MemoryStore(), self.clock)
         # Imported chains may read chains of this ledger.
         other._chains.update(self._chains)
         return other
 
     def _unopened(self, name: str) -> Chain:
-        return Chain(self.store, folder_of(name), name, clock=self._clock, chains=self._input)
+        return Chain(self.store, folder_of(name), name, clock=self.clock, chains=self._input)
 
     def _unfilled(self, name: str) -> Chain:
         chain = self._unopened(name)

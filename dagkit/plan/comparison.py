@@ -44,8 +44,9 @@ def _changes(old: Plan, new: Plan) -> Iterator[Change]:
         yield Change("application", new.application, f"application {old.application} is now called {new.application}")
     for text in _values_changed("attribute", old.attributes, new.attributes):
         yield Change("application", new.application, f"application: {text}")
-    yield from _operators_changed(old, new)
-    yield from _streams_changed(old, new)
+    renamed = _renamed(old, new)
+    yield from _operators_changed(old, new, renamed)
+    yield from _streams_changed(old, new, renamed)
     yield from _stages_changed(old, new)
 
 
@@ -53,13 +54,13 @@ _Carried = frozenset[tuple[str, str, str, str]]
 """Changes of payloads that streams report: each with an operator and a port, and the payloads before and after."""
 
 
-def _operators_changed(old: Plan, new: Plan) -> Iterator[Change]:
-    renamed, carried = _renamed(old, new), _carried(old, new)
+def _operators_changed(old: Plan, new: Plan, renamed: Mapping[str, str]) -> Iterator[Change]:
+    carried, names_before = _carried(old, new), {now: was for was, now in renamed.items()}
     for name in _gone(old.by_name, new.by_name):
         if name not in renamed:
             yield Change("operator", name, f"operator {name} is gone")
     for name in _come(old.by_name, new.by_name):
-        before = next((was for was, now in renamed.items() if now == name), None)
+        before = names_before.get(name)
         if before is None:
             yield Change("operator", name, f"operator {name} is new ({new.by_name[name].kind})")
         else:
@@ -158,10 +159,10 @@ def _ports_changed(old: PlannedOperator, new: PlannedOperator, so: str, carried:
                 yield f"{kind} {name}: {text}{so if attribute == _PARALLEL else ''}"
 
 
-def _streams_changed(old: Plan, new: Plan) -> Iterator[Change]:
+def _streams_changed(old: Plan, new: Plan, operators: Mapping[str, str]) -> Iterator[Change]:
     before, after = ({stream.name: stream for stream in plan.streams} for plan in (old, new))
     gone, come = _gone(before, after), _come(before, after)
-    leading = {_ends(before[name], _renamed(old, new)): name for name in gone}
+    leading = {_ends(before[name], operators): name for name in gone}
     renamed = {now: leading[_ends(after[now], {})] for now in come if _ends(after[now], {}) in leading}
     for name in gone:
         if name not in renamed.values():

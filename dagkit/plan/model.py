@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field
 
 PLAN_SCHEMA: Literal["dagkit.plan/1"] = "dagkit.plan/1"
 
@@ -79,13 +79,8 @@ class PlannedPartition(_Value):
 
     index: int
     keys: Mapping[str, Keys] = {}
-    properties: Mapping[str, Any] = {}
-    """The properties that differ from those of the operator. The JSON form omits them if there are none."""
-
-    @model_serializer(mode="wrap")
-    def _without_what_it_shares(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data: dict[str, Any] = write(self)
-        return data if self.properties else {name: value for name, value in data.items() if name != "properties"}
+    properties: Mapping[str, Any] = Field(default={}, exclude_if=lambda properties: not properties)
+    """The properties that differ from those of the operator."""
 
 
 def known_payload(payload: str) -> str:

@@ -64,6 +64,16 @@ def test_another_java_another_spark_and_other_options_have_archives_of_their_own
     assert {archive.parent for archive in found} == {cache}
 
 
+def test_a_script_that_starts_java_may_have_any_bytes(of, tmp_path):
+    scripts = [b"#!/bin/sh\nexec /opt/" + name + b"/java" for name in (b"\xe9t\xe9", b"\xe8t\xe9")]
+    found = []
+    for script in scripts:
+        (tmp_path / "jdk" / "bin" / "java").write_bytes(script)
+        found.append(of())
+    assert None not in found
+    assert len(set(found)) == 2
+
+
 @pytest.mark.parametrize("name", ["", "a file", "a:b", 'a"b', "a%pb", "a$b"])
 def test_a_folder_that_cannot_be_made_or_that_java_would_read_as_something_else_is_not_used(
     of, tmp_path, monkeypatch, name

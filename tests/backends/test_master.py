@@ -4,13 +4,15 @@ import json
 import os
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pyspark
 import pytest
 
+from dagkit.backends.spark.session import master
 from dagkit.backends.spark.session.master import Kind, Master, reach
 from dagkit.backends.spark.session.session_settings import has_own_logging, settings_for, users_settings
 from dagkit.backends.spark.window.cores import CoresOf, cores_of, most_cores
@@ -92,9 +94,9 @@ def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
 
 
-def refusal(url: str, within: float = 60.0) -> str:
+def refusal(url: str) -> str:
     with pytest.raises(RunFailure, match=r"\[spark-unavailable\]") as raised:
-        reach(Master.of(url), within)
+        reach(Master.of(url))
     assert raised.value.exit_code == 9
     assert raised.value.help
     return raised.value.problem
@@ -121,13 +123,28 @@ def test_every_master_that_does_not_answer_is_named(port):
     assert told.endswith(f": there is no host 'no.such.host.invalid'; nothing listens at 127.0.0.1:{port}")
 
 
-def test_a_host_that_never_answers_is_not_waited_for():
+def test_a_host_that_never_answers_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(master, "patient", lambda _: 0.1)
     with socket.socket() as full, socket.socket() as first:  # who connects after the first waits for ever
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         place = full.getsockname()
         first.connect(place)
-        assert refusal(f"sc://127.0.0.1:{place[1]}", 0.1).endswith(f"127.0.0.1:{place[1]} did not answer within 0.1 s")
+        assert refusal(f"sc://127.0.0.1:{place[1]}").endswith(f"127.0.0.1:{place[1]} did not answer within 0.1 s")
+
+
+def test_hosts_that_fail_one_after_the_other_have_one_time_together(monkeypatch):
+    ended = Event()
+
+    def fail(_: str, port: int, seconds: float, **__: bool) -> None:
+        ended.wait(port * seconds / 2)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(master, "patient", lambda _: 0.1)
+    monkeypatch.setattr(master, "_open_and_close", fail)
+    hosts = ",".join(f"127.0.0.1:{port}" for port in range(1, 51))
+    assert refusal(f"spark://{hosts}").endswith("127.0.0.1:50 did not answer within 0.1 s")
+    ended.set()
 
 
 def test_a_tunnel_whose_far_end_is_gone_is_no_master(server):
@@ -169,15 +186,16 @@ def without(settings: Mapping[str, str], *names: str) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in names}
 
 
-def chosen(master: str, users: Mapping[str, str] | None = None, temporary: str = "/tmp") -> dict[str, str]:  # noqa: S108
-    return settings_for(Master.of(master), users or {}, temporary=temporary, logs=False)
+def chosen(master: str, users: Mapping[str, str] | None = None) -> dict[str, str]:
+    return settings_for(Master.of(master), users or {}, logs=False)
 
 
 @pytest.mark.parametrize(
     ("master", "settings"),
     [*((local, LOCAL) for local in ("local", "local[2]", "local[*,3]")), *((each, EVERYWHERE) for each in CLUSTERS)],
 )
-def test_what_makes_a_local_spark_quick_and_private_is_set_for_local_masters_only(master, settings):
+def test_what_makes_a_local_spark_quick_and_private_is_set_for_local_masters_only(master, settings, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", settings.get("spark.python.unix.domain.socket.dir"))
     assert chosen(master) == settings
 
 
@@ -188,8 +206,9 @@ def test_what_the_user_has_set_is_left_alone(master):
 
 
 @pytest.mark.parametrize(("length", "sockets"), [(60, True), (61, False)])
-def test_a_folder_whose_path_is_too_long_for_a_socket_gets_none(length, sockets):
-    names = {name for name in chosen("local", temporary="/" + "t" * (length - 1)) if "unix" in name}
+def test_a_folder_whose_path_is_too_long_for_a_socket_gets_none(length, sockets, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/" + "t" * (length - 1))
+    names = {name for name in chosen("local") if "unix" in name}
     assert bool(names) is sockets
 
 

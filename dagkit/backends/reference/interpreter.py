@@ -21,8 +21,7 @@ from dagkit.api.running import Context
 from dagkit.api.work import work_port
 from dagkit.backends.reference.child import run_in_child
 from dagkit.backends.reference.one_partition import OnePartition, Placed
-from dagkit.backends.reference.plain_board import PlainBoard
-from dagkit.backends.reference.plain_reading import PlainReading
+from dagkit.backends.reference.plain_reading import Board, PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.files.entries import serve_outputs
@@ -59,7 +58,7 @@ class ReferenceBackend:
         compilation: Compilation,
         *,
         watch: Watch | None = None,
-        board: Callable[[], PlainBoard] | None = None,
+        board: Callable[[], Board] | None = None,
     ) -> None:
         self.watch = watch
         """Called after each window with the items of each connected output; not for a window in a child process."""
@@ -114,9 +113,7 @@ class ReferenceBackend:
 class _Window:
     """One window that runs."""
 
-    def __init__(
-        self, fused: Fused, program: Program, task: WindowTask, board: PlainBoard | None, closed: Event
-    ) -> None:
+    def __init__(self, fused: Fused, program: Program, task: WindowTask, board: Board | None, closed: Event) -> None:
         self.board = board
         self.closed = closed
         """Set when the window is abandoned."""

@@ -13,12 +13,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import Any, Protocol
 
 from dagkit.api.operators import sending
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
-from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.entrances import code_of
 from dagkit.engine.program.failures import Failure, OperatorFailed
@@ -34,6 +33,19 @@ from dagkit.schema.batch import Batch
 
 LOOKS_AGAIN_SECONDS = 0.005
 """How soon the second thread checks again if the operator had claimed nothing yet."""
+
+
+class Board(Protocol):
+    """Handovers in a window. Its partitions run one after the other: one gives work to those that run later."""
+
+    def asks(self) -> bool:
+        """Return whether a partition is to give work away; called after each item that it sends."""
+
+    def offer(self, handover: Handover) -> None:
+        """Keep work for a later partition."""
+
+    def taken(self, into: str) -> Handover | None:
+        """Return and remove the oldest work for an input; None if there is none."""
 
 
 @dataclass(slots=True)
@@ -67,7 +79,7 @@ class PlainReading:
         task: WindowTask,
         staging: Staging | None,
         *,
-        board: PlainBoard | None = None,
+        board: Board | None = None,
         trace: Trace | None = None,
     ) -> None:
         """Take the board where work is handed over, if it is, and the trace of a traced attempt."""
@@ -150,7 +162,8 @@ class PlainReading:
         bounded = [each for each in self._waiting if each.has_end]
         work = bounded[len(bounded) // 2 :]
         if work:
-            self._waiting = deque(each for each in self._waiting if each not in work)
+            given = set(map(id, work))  # others may be equal
+            self._waiting = deque(each for each in self._waiting if id(each) not in given)
             for each in work:
                 self.recorder.hand_over(each)
             self._offer(work, None)

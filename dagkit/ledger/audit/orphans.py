@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger.application_ledger import Ledger, folder_of
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.contents import WORDS, contents_named
@@ -40,9 +39,9 @@ class Sweep:
     """The faults of skipped chains: it is unknown which contents a broken chain names."""
 
 
-def sweep(ledger: Ledger, *, grace: timedelta = GRACE, pretend: bool = False, clock: Clock | None = None) -> Sweep:
+def sweep(ledger: Ledger, *, grace: timedelta = GRACE, pretend: bool = False) -> Sweep:
     """Delete every file older than `grace` that no block names; never touch a committed block or content."""
-    now = (clock or SystemClock()).now()
+    now = ledger.clock.now()
     swept: list[Swept] = []
     faults: list[Fault] = []
     for name in ledger.names():

@@ -30,10 +30,10 @@ class BucketStore:
         self._name = name
 
     @classmethod
-    def at(cls, url: str, **options: Any) -> "BucketStore":
-        """The store of a URL; options that are not given come from the environment (AWS_..., ...)."""
+    def at(cls, url: str) -> "BucketStore":
+        """The store of a URL; options come from the environment (AWS_..., ...)."""
         try:
-            return cls(from_url(url, **{**object_store_options(options.get("endpoint")), **options}), url)
+            return cls(from_url(url, **object_store_options()), url)
         except (exceptions.BaseError, ValueError) as error:
             raise unknown(url, str(error).splitlines()[0]) from error
 

@@ -3,9 +3,9 @@
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.backends.reference.plain_board import PlainBoard
+from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.address import Address
@@ -25,10 +25,11 @@ from dagkit.engine.program.facts import Split
 from dagkit.engine.record.history import history
 from dagkit.engine.record.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.work.handover import BoardPlace, Hello, Message, SlotStanding, Standing, ToSlot
+from dagkit.engine.work.handover import BoardPlace, Handover, Hello, Message, SlotStanding, Standing, ToSlot
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker import slot_link
 from dagkit.engine.worker.board_server import BoardServer
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.slot_link import SlotLink
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -36,9 +37,11 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from tests.backends.slots import SlotsAtOnce
 from tests.engine.cast import Hurried
+from tests.engine.items import waiting
 from tests.engine.parts.cast import facts_in
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
+from tests.engine.worker.test_reading import Hooked, elements_of
 from tests.examples import examples
 from tests.patience import within
 
@@ -221,6 +224,27 @@ def assert_no_work(place: BoardPlace, into: Address) -> None:
     assert link.more(lambda: False) is None
 
 
+@dataclass
+class PlainBoard:
+    """The work that the partitions of one window of the reference hand over."""
+
+    asks: Callable[[], bool]
+    loses: Callable[[], bool]
+    """Whether the board loses a handover; called for each."""
+    offered: list[Handover] = field(default_factory=list)
+    """The handovers that no partition has taken."""
+
+    def offer(self, handover: Handover) -> None:
+        if not self.loses():
+            self.offered.append(handover)
+
+    def taken(self, into: str) -> Handover | None:
+        found = next((each for each in self.offered if each.into == into), None)
+        if found is not None:
+            self.offered.remove(found)
+        return found
+
+
 NAMES: Looks = ((("x", 9), ("y", 2), ("z", 5)), (("w", 7),))
 KINDS = [Numbered, CountFn, TableReader, ShardReader]
 SEEDS = st.integers(0, 2**32)
@@ -278,3 +302,11 @@ def test_a_lost_handover_changes_no_result(seed, kind, readers, senders, loses):
     draw = numbers_of_names(NAMES, readers=readers, senders=senders, kind=kind)
     _, loop = run(draw, seed, gives=0.4, loses=loses)
     assert collected(loop) == numbers_expected(NAMES, 0, doubled=senders > 0)
+
+
+def test_items_that_are_equal_are_handed_over_one_by_one():
+    board = PlainBoard(lambda: not board.offered, lambda: False)
+    read: list[int] = []
+    reading = PlainReading(elements_of(Hooked(), read.append), 0, WindowTask(1), None, board=board)
+    reading.work([waiting(1, start, end, reading.elements.into) for start, end in ((0, 2), (5, 7), (5, 7))], [])
+    assert read == [0, 1, 5, 6, 5, 6], "the partition takes back what it gave"

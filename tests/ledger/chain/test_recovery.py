@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from dagkit.ground.clock import Clock, SystemClock
 from dagkit.ledger import ChainBroken, ChainNotFound, Ledger, LedgerError, VersionUnreadable, checkpoint_of
 from dagkit.ledger.audit.orphans import Sweep, set_torn_aside, sweep
 from dagkit.ledger.audit.verify import verify
@@ -132,7 +131,7 @@ def test_a_writer_killed_in_the_middle_leaves_only_a_temporary(here):
     (blocks(here) / ".tmp-1-2-3").write_bytes(b'{"block":')
     assert here.reopened().root.standing == here.root.standing
     here.clock.advance(seconds=10**9)
-    assert swept(here, here.clock) == ["temporary"]
+    assert swept(here.ledger) == ["temporary"]
     assert not (blocks(here) / ".tmp-1-2-3").exists()
 
 
@@ -202,16 +201,16 @@ def test_a_read_only_folder_is_said_and_changes_nothing():
 LARGE = b"x" * 10_000
 
 
-def swept(desk: Desk, clock: Clock, **given: Any) -> list[str]:
-    return [each.what for each in sweep(desk.ledger, clock=clock, **given).swept]
+def swept(ledger: Ledger, **given: Any) -> list[str]:
+    return [each.what for each in sweep(ledger, **given).swept]
 
 
 def test_a_crash_before_the_append_leaves_orphans_that_are_swept(here):
     here.root.objects.put("data", LARGE)
-    assert sweep(here.ledger, grace=timedelta(days=10**4), clock=here.clock) == Sweep()
+    assert sweep(here.ledger, grace=timedelta(days=10**4)) == Sweep()
     here.clock.advance(seconds=10**9)
-    assert swept(here, here.clock, pretend=True) == ["slice"]
-    assert swept(here, here.clock) == ["slice"]
+    assert swept(here.ledger, pretend=True) == ["slice"]
+    assert swept(here.ledger) == ["slice"]
     assert here.root.objects.names("data") == []
     assert verify(here.ledger).is_valid
 
@@ -233,9 +232,10 @@ def test_a_content_that_is_used_again_is_young_again(tmp_path, kind):
         os.utime(desk.store.root / key, (0, 0))
     else:
         desk.store._modified[key] = datetime.fromtimestamp(0, UTC)
-    assert swept(desk, SystemClock(), pretend=True) == ["slice"]
+    today = Ledger.open(desk.store)
+    assert swept(today, pretend=True) == ["slice"]
     desk.root.objects.put("data", LARGE)
-    assert sweep(desk.ledger, clock=SystemClock()) == Sweep()
+    assert sweep(today) == Sweep()
     assert desk.store.get(key) == LARGE
 
 
@@ -259,5 +259,5 @@ def test_a_content_that_a_block_names_stays(here, running):
     planned = here.root.plan_next()
     here.root.append(planned.add_data(checkpoint=checkpoint_of(LARGE)), [LARGE], planned=planned)
     here.clock.advance(seconds=10**9)
-    assert sweep(sweeper.ledger, clock=here.clock) == Sweep()
+    assert sweep(sweeper.ledger) == Sweep()
     assert here.reopened().root.checkpoint() == LARGE

@@ -16,7 +16,6 @@ import fsspec
 import pytest
 from obstore.store import LocalStore as FolderBucket
 from obstore.store import MemoryStore as Bucket
-from pyarrow import fs as arrow_fs
 
 from dagkit.ledger import Ledger, SequenceTaken, StoreError
 from dagkit.ledger.audit.verify import verify
@@ -24,38 +23,37 @@ from dagkit.ledger.chain.contents import Objects
 from dagkit.ledger.format.hashing import hash_of
 from dagkit.ledger.stores import KeyMissing, KeyTaken, LocalStore, MemoryStore, open_store
 from dagkit.ledger.stores.bucket import BucketStore
+from dagkit.ledger.stores.fsspecs import FsspecStore
 from tests.ledger.desk import Desk, code_of, fault_of, is_complete, remark
 from tests.patience import join, within
 
 SERVICES = ["s3", "azure", "hdfs"]
 PLACES = [
-    *("memory", "local", "local, not durable", "pyarrow local", "pyarrow subtree"),
-    *("fsspec memory", "fsspec through pyarrow"),
+    *("memory", "local", "local, not durable", "fsspec memory", "fsspec local"),
     *(pytest.param(name, marks=pytest.mark.service(name)) for name in SERVICES),
 ]
 
 
-def on_s3(endpoint, bucket="ledgers", **given):
+def on_s3(endpoint, environment, bucket="ledgers"):
     """A new folder in a bucket of a test server, which takes any secret."""
-    place, keys = f"s3://{bucket}/{secrets.token_hex(4)}", {"access_key_id": "test", "secret_access_key": "test"}
-    return open_store(place, endpoint=endpoint, region="us-east-1", **keys, **given)
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    for name, value in {**keys, "AWS_ENDPOINT_URL": endpoint}.items():
+        environment.setenv(name, value)
+    return open_store(f"s3://{bucket}/{secrets.token_hex(4)}")
 
 
 def place(kind, tmp_path, request):
     name = secrets.token_hex(4)
     if kind == "s3":
-        return on_s3(request.getfixturevalue("bucket"))
+        return on_s3(request.getfixturevalue("bucket"), request.getfixturevalue("monkeypatch"))
     if kind in ("azure", "hdfs"):
         return open_store(f"{request.getfixturevalue({'azure': 'container'}.get(kind, kind))}/{name}")
-    local, memory = arrow_fs.LocalFileSystem(), fsspec.filesystem("memory")
     return {
         "memory": MemoryStore,
         "local": lambda: open_store(tmp_path / "deep" / "er"),
         "local, not durable": lambda: LocalStore(tmp_path, durable=False),
-        "pyarrow local": lambda: open_store(str(tmp_path), local),
-        "pyarrow subtree": lambda: open_store("app", arrow_fs.SubTreeFileSystem(str(tmp_path), local)),
         "fsspec memory": lambda: open_store(f"memory://{name}"),
-        "fsspec through pyarrow": lambda: open_store(name, arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(memory))),
+        "fsspec local": lambda: open_store(f"local://{tmp_path}"),
     }[kind]()
 
 
@@ -64,7 +62,7 @@ def store(request, tmp_path):
     return place(request.param, tmp_path, request)
 
 
-@pytest.mark.gate(8)
+@pytest.mark.gate(6)
 def test_what_is_created_is_there_and_is_created_once(store):
     store.create("a/b/c", b"content")
     with pytest.raises(KeyTaken, match="c"):
@@ -108,7 +106,7 @@ def test_replacing_and_noting_leave_the_last_content(store):
         assert store.get("r/x") == b"short"
 
 
-@pytest.mark.gate(9)
+@pytest.mark.gate(7)
 def test_what_is_deleted_is_missing_and_may_be_deleted_again(store):
     for key in "ab":
         store.create(key, b"x")
@@ -165,28 +163,13 @@ def test_a_filesystem_that_overwrites_is_refused():
             self.kept.pop(path)
 
     careless = Careless()
-    assert code_of(lambda: open_store("ledger", careless).create("a", b"x"), StoreError) == "store-unfenced"
+    assert code_of(lambda: FsspecStore(careless, "ledger").create("a", b"x"), StoreError) == "store-unfenced"
     assert careless.kept == {}
 
 
-def test_a_filesystem_without_exclusive_creation_is_refused():
-    s3 = arrow_fs.S3FileSystem(anonymous=True, region="us-east-1")
-    assert code_of(lambda: open_store("bucket/ledger", s3), StoreError) == "store-unfenced"
-
-
 @pytest.mark.slow
-def test_the_environment_may_name_an_endpoint_of_plain_http(bucket, monkeypatch):
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-    for name, value in {**keys, "AWS_ENDPOINT_URL": bucket}.items():
-        monkeypatch.setenv(name, value)
-    store = open_store(f"s3://ledgers/{secrets.token_hex(4)}")
-    store.create("a", b"x")
-    assert store.get("a") == b"x"
-
-
-@pytest.mark.slow
-def test_a_bucket_that_is_not_there_is_said(bucket):
-    gone = on_s3(bucket, "nowhere", client_options={"allow_http": True})
+def test_a_bucket_that_is_not_there_is_said(bucket, monkeypatch):
+    gone = on_s3(bucket, monkeypatch, "nowhere")
     assert code_of(lambda: gone.create("a", b"x"), StoreError) == "store-unreachable"
 
 
@@ -286,7 +269,7 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
 @pytest.mark.parametrize("ask", ["exists", "modified"])
 def test_a_filesystem_that_fails_is_not_called_empty(ask, monkeypatch):
     memory = fsspec.filesystem("memory")
-    store = open_store(secrets.token_hex(4), memory)
+    store = FsspecStore(memory, secrets.token_hex(4))
     store.create("f/x", b"x")
     for name in ("info", "modified"):
         monkeypatch.setattr(memory, name, failing(errno.EACCES))
@@ -388,12 +371,12 @@ class Forgetful(BaseHTTPRequestHandler):
 
 
 @pytest.mark.slow
-def test_a_driver_goes_on_where_an_object_store_loses_its_answers(bucket):
+def test_a_driver_goes_on_where_an_object_store_loses_its_answers(bucket, monkeypatch):
     """A real client against a real server: the put is done, its answer is lost, the client puts again by itself."""
     Forgetful.behind = bucket
     with ThreadingHTTPServer(("127.0.0.1", 0), Forgetful) as proxy:
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        desk = Desk(on_s3(f"http://127.0.0.1:{proxy.server_port}"))
+        desk = Desk(on_s3(f"http://127.0.0.1:{proxy.server_port}", monkeypatch))
         desk.discover((0, 10))
         desk.window(1, consumed=[(0, 10)])
         assert is_complete(desk)

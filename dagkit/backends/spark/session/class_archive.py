@@ -192,7 +192,7 @@ def _identity(home: Path) -> list[object]:
     """What distinguishes one Java from another: its file, or the text of a script that starts it, and its version."""
     real, release = (home / "bin" / "java").resolve(), home / "release"
     # Each launch makes such a script in a new folder, with the same text.
-    java = real.read_text() if real.stat().st_size < _LARGEST_SCRIPT else [str(real), *_stat(real)]
+    java = os.fsdecode(real.read_bytes()) if real.stat().st_size < _LARGEST_SCRIPT else [str(real), *_stat(real)]
     return [java, release.read_text(encoding="utf-8") if release.exists() else ""]
 
 

@@ -3,7 +3,8 @@
 import re
 import socket
 import threading
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
@@ -97,7 +98,7 @@ class Master:
         return self.kind is Kind.LOCAL
 
 
-def reach(master: Master, within: float | None = None) -> None:
+def reach(master: Master) -> None:
     """Wait until one of the master's hosts accepts a connection. Raise `spark-unavailable` if none does in time.
 
     Behind a proxy nothing is checked.
@@ -106,15 +107,11 @@ def reach(master: Master, within: float | None = None) -> None:
     hosts = [(host, port) for host, port in master.hosts if not _through_proxy(host)]
     if len(hosts) < len(master.hosts) or not hosts:
         return
-    within, speaks = within or patient(_WITHIN_SECONDS), master.kind is not Kind.STANDALONE
+    within, speaks = patient(_WITHIN_SECONDS), master.kind is not Kind.STANDALONE
     attempts = {_connect(host, port, within, speaks=speaks): (host, port) for host, port in hosts}
-    pending = set(attempts)
-    while pending:
-        done, pending = wait(pending, timeout=within, return_when=FIRST_COMPLETED)
-        if any(attempt.exception() is None for attempt in done):
+    with suppress(TimeoutError):
+        if any(attempt.exception() is None for attempt in as_completed(attempts, within)):
             return
-        if not done:
-            break
     problems = (_problem(host, made.exception() if made.done() else None, within) for made, host in attempts.items())
     raise spark_unavailable(f"no Spark at {shown_master(master.url)}: {'; '.join(problems)}", _help_for(master))
 

@@ -48,18 +48,18 @@ _LONGEST_SOCKET_PATH = 103
 
 
 def settings_for(
-    master: Master, users: Mapping[str, str], *, temporary: str = "", logs: bool = True, own_python: bool = True
+    master: Master, users: Mapping[str, str], *, logs: bool = True, own_python: bool = True
 ) -> dict[str, str]:
     """The settings that dagkit adds for a master, without those that the user has set.
 
-    `temporary` is the folder for the sockets of a local master. With `logs`, Spark logs only errors. Unless
-    `own_python`, the workers of a local master run in another Python, which may lack dagkit.
+    With `logs`, Spark logs only errors. Unless `own_python`, the workers of a local master run in another Python, which
+    may lack dagkit.
     """
     settings, java = dict(SESSION), []
     if logs:
         java.append(f"-Dlog4j2.configurationFile={_SAYS_ERRORS.as_uri()}")
     if master.is_local:
-        settings |= LOCAL | (DAEMON if own_python else {}) | _sockets_in(temporary or tempfile.gettempdir())
+        settings |= LOCAL | (DAEMON if own_python else {}) | _sockets_in(tempfile.gettempdir())
         java.append(_QUICK_JAVA)
     chosen = {name: value for name, value in settings.items() if name not in users}
     if java:  # if two options contradict each other, the later one, that of the user, is effective
