@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
 from dagkit.errors import clipped
-from dagkit_operators.contexts.line_columns import made_of, picked_of
+from dagkit_operators.contexts.line_columns import picked_of
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
 from dagkit_operators.values.expressions import Expression
@@ -158,7 +158,7 @@ def _with(batch: Batch[Any], field: str | None, made: Column) -> Batch[Any]:
 def _made_by(function: Callable[[Any], Any], column: Column) -> Column:
     if isinstance(function, Expression):
         return function.of(column).placed(column.starts, column.part_start())
-    return made_of(column, making(function)(column.values()))
+    return Listed(making(function)(column.values()), column.starts, column.part_start())
 
 
 def as_column(made: Any) -> Column:
