@@ -85,7 +85,10 @@ class Encoding:
         return _MARKS.get(self.name, b"")
 
     def to_utf_8(self, chunk: Chunk) -> Chunk | None:
-        """The same lines in UTF-8; None if it has another number of them. Positions begin with 0."""
+        """The same lines in UTF-8; None if it has another number of them. Positions begin with 0.
+
+        Several bytes may be the character of the delimiter, and only one ends lines: Mac Arabic has two vertical bars.
+        """
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         text = self.decoded(chunk.data.tobytes())
