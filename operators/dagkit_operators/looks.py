@@ -44,10 +44,6 @@ class Looks(Generic[L]):
         """Whether a look has begun whose result was not taken."""
         return self._look is not None
 
-    def abandon(self) -> None:
-        """End a look early, when the operator is torn down."""
-        self.abandoned.set()
-
     def now(self) -> datetime:
         """The time by the clock of the launch."""
         return datetime.now(UTC) if self._context.now is None else self._context.now()
@@ -109,7 +105,7 @@ class LooksForInput(InputOperator):
 
     def teardown(self) -> None:
         if self._looks is not None:
-            self._looks.abandon()
+            self._looks.abandoned.set()
         super().teardown()
 
     def looks_again_in_millis(self) -> int | None:

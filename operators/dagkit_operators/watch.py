@@ -231,9 +231,6 @@ class Watch(TimedElements, SplittableOperator[T, Watched], Generic[T, V]):
     def tracker(self, element: T, restriction: Watched) -> RestrictionTracker[Watched, Poll]:  # noqa: ARG002 - as above
         return WatchedTracker(restriction)
 
-    def size(self, element: T, restriction: Watched) -> float:  # noqa: ARG002 - as above
-        return 0.0
-
     def process(self, element: T, tracker: RestrictionTracker[Watched, Poll]) -> Iterator[V]:
         """Poll once."""
         watched, now = tracker.current_restriction(), self._now()

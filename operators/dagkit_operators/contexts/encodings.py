@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from dagkit import Batch, Block, Column, Listed
+from dagkit import Batch, Block, Column, Lines, Listed
 from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.line_columns import (
-    CopiedLines,
     ReadLines,
     bare_lines,
     line_of,
@@ -86,7 +85,10 @@ class Encoding:
         return _MARKS.get(self.name, b"")
 
     def to_utf_8(self, chunk: Chunk) -> Chunk | None:
-        """The same lines in UTF-8; None if it has another number of them. Positions begin with 0."""
+        """The same lines in UTF-8; None if it has another number of them. Positions begin with 0.
+
+        Several bytes may be the character of the delimiter, and only one ends lines: Mac Arabic has two vertical bars.
+        """
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         text = self.decoded(chunk.data.tobytes())
@@ -106,10 +108,6 @@ class Encoding:
         except UnicodeDecodeError as fault:
             return f"byte {fault.start} of it, {line[fault.start]:#04x}: {fault.reason}"
         return None
-
-    def is_text(self, content: bytes) -> bool:
-        """Whether all of the bytes are text in this encoding."""
-        return self.fault_in(content) is None
 
 
 def foreign_mark_of(begin: bytes) -> str | None:
@@ -212,7 +210,7 @@ class LineTexts:
         mark = self._encoding.mark
         if chunk.base == 0 and self._skips_mark and chunk.data[: len(mark) + 1].tobytes() == mark:
             return  # the file has nothing else, so it has no line
-        if not self._keeps and not self._encoding.is_text(chunk.data.tobytes()):
+        if not self._keeps and self._encoding.fault_in(chunk.data.tobytes()) is not None:
             yield from self._check_each(chunk)
         else:
             yield records_of(self._block, self._column(chunk))
@@ -240,7 +238,7 @@ class LineTexts:
             # Values may hold escaped delimiters, so a column of bytes would be split wrongly downstream.
             return Listed(texts(bare), starts)
         bare = bare if bare.is_ended else with_end(bare)
-        return CopiedLines(binary_array(bare.data, bare.offsets), bare.delimiter, chunk)
+        return Lines(binary_array(bare.data, bare.offsets), bare.delimiter, starts=starts)
 
     def _check_each(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
         """The lines of a chunk one by one, since some of them are no text."""

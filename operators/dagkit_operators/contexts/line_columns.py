@@ -62,24 +62,6 @@ class ReadLines(Lines):
         return starts_of(self._chunk)
 
 
-class CopiedLines(Lines):
-    """Lines that differ from the bytes of the file, with their positions in the file."""
-
-    __slots__ = ("_chunk",)
-
-    def __init__(self, ended: "pa.BinaryArray | pa.LargeBinaryArray", delimiter: bytes, chunk: Chunk) -> None:
-        super().__init__(ended, delimiter)
-        self._chunk = chunk
-
-    def starts(self) -> Sequence[int]:
-        return starts_of(self._chunk)
-
-
-def made_of(column: Column, made: Sequence[Any]) -> Listed:
-    """Values that were made of those of a column one by one, with their positions."""
-    return Listed(made, column.starts, column.part_start())
-
-
 def picked_of(column: Column, made: Sequence[Any], indexes: Sequence[int]) -> Listed:
     """Values that were made of those of a column at these indexes, with their positions."""
 
@@ -166,12 +148,3 @@ def without_returns(chunk: Chunk) -> Chunk:
         after = unescaped(data, after, 1, chunk.escape)
     taken = np.searchsorted(after, offsets).astype(offsets.dtype)
     return Chunk(np.delete(data, after - 1), chunk.base, chunk.delimiter, offsets - taken, chunk.escape)
-
-
-def contents(values: Column) -> Sequence[bytes]:
-    """The bytes of each line, without delimiters."""
-    if isinstance(values, Lines):
-        lines = bytes(values.content).split(values.delimiter)
-        lines.pop()  # the empty bytes after the last delimiter
-        return lines
-    return [text.encode("utf-8", TEXT_ERRORS) for text in values.values()]

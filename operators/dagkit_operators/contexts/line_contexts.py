@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import PositiveInt, field_validator, model_validator
 
-from dagkit import Batch, Block, Column
+from dagkit import Batch, Block, Column, Lines
 from dagkit.ground.urls import is_url
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.cursor import Run
@@ -20,7 +20,7 @@ from dagkit_operators.contexts.encodings import (
     encoding_of,
     in_order_of,
 )
-from dagkit_operators.contexts.line_columns import contents, whole
+from dagkit_operators.contexts.line_columns import whole
 from dagkit_operators.contexts.lines import (
     CHUNK_SIZE,
     LineForm,
@@ -89,7 +89,11 @@ class TextContext(ReaderContext[str], LineForm):
         return LineTexts(self, encoding, block).of(chunk)
 
     def contents(self, values: Column) -> Sequence[bytes]:
-        return contents(values)
+        if not isinstance(values, Lines):
+            return super().contents(values)
+        lines = bytes(values.content).split(values.delimiter)
+        lines.pop()  # the empty bytes after the last delimiter
+        return lines
 
     def _claims(self, chunk: Chunk, block: Block) -> Run[int]:
         """The positions that are claimed for the lines of a chunk: see `splits`."""

@@ -15,13 +15,12 @@ from dagkit.errors import printable
 from dagkit.ground.application_folder import LEDGER, OWN
 from dagkit.ground.urls import as_text, below, is_url, local_path, resolved, without_links
 from dagkit_operators.filesystem.access import DANGLING, Found, is_of_file, leads_nowhere, millis_of, special_kind
+from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, log_unknown, versioned_below
 
 UNFINISHED = (".tmp", "._COPYING_")
 """How the names of unfinished files end."""
 OWN_OUTPUT = "output of this application behind a link"
-TICK_NANOS = 2_000_000_000
-"""The coarsest resolution of a filesystem's times. A folder may change again within it and keep its time."""
 
 _NEW = tuple.__new__
 """Makes a `Found` in half the time of a call of its class; a scan makes one for each file."""
@@ -62,7 +61,7 @@ class FolderMemory:
 
     def note(self, folder: str, modified_nanos: int, files: int, folders: list[str]) -> None:
         """Remember a folder that was listed, unless it may still change without another time."""
-        if time.time_ns() - modified_nanos > TICK_NANOS:
+        if time.time_ns() - modified_nanos > COARSE_TICK_MILLIS * 1_000_000:
             self._listed[folder] = _Listed(modified_nanos, files, tuple(folders))
         else:
             self._listed.pop(folder, None)

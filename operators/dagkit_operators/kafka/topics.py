@@ -34,7 +34,8 @@ class Topics:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._address = str(settings["bootstrap.servers"])
         self._failures = Failures()
-        self._admin = create_client("AdminClient", settings, self._failures)
+        # By default, asking about a missing topic creates it if the brokers allow that.
+        self._admin = create_client("AdminClient", {**settings, "allow.auto.create.topics": False}, self._failures)
         self._library = library = confluent()
         self._spec = library.admin.OffsetSpec
         self._seconds = FIRST_SECONDS

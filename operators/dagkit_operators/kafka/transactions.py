@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from dagkit import StagedWindow, Unavailable
@@ -31,12 +31,6 @@ READ_SECONDS = 30.0
 """How long reading the topic may take without an answer."""
 # Compaction keeps the last window of each writer. It leaves out the segment that is written, so segments are small.
 SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "16777216", "min.cleanable.dirty.ratio": "0.1"}
-
-
-def create_missing(topics: Topics, topic: str) -> None:
-    """Create the topic if it does not exist. Its only partition keeps all windows in order."""
-    if topic not in topics.partitions():
-        topics.create(topic, SETTINGS)
 
 
 def last_window(topics: Topics, topic: str, writer: str, settings: Mapping[str, Any]) -> int:
@@ -140,7 +134,8 @@ class TransactionalTopic:
                     f"there is no topic {self._topic!r} at {self._address}",
                     did_you_mean(self._topic, there, "create it, or correct the property `topic`"),
                 )
-            create_missing(topics, self._windows_topic)
+            if self._windows_topic not in there:
+                topics.create(self._windows_topic, SETTINGS)
             identified = {"transactional.id": f"{self._id_prefix}{writer}"}
             self._producer = create_client("Producer", {**DEFAULTS, **self._settings, **identified}, self._failures)
             # Here Kafka fences an older producer of this writer, and commits or aborts the transaction that it left.
@@ -176,11 +171,9 @@ class TransactionalTopic:
             self._sender.close()
             self._sender = None
         producer.purge()
-        try:
-            producer.abort_transaction(1.0)
         # None is open, or the next producer of the writer aborts it.
-        except confluent().KafkaException as error:
-            self._failures.note(error.args[0])
+        with suppress(confluent().KafkaException):
+            producer.abort_transaction(1.0)
 
     def _send(self, columns: "pa.RecordBatch") -> None:
         """Give messages to the producer, and wait while its queue is full."""

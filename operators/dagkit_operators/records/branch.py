@@ -48,12 +48,14 @@ class _Branching(Rejecting, Generic[T]):
 
     def process_batch(self, batch: Batch[T]) -> None:
         """Test the whole batch with one predicate after the other; each tests what is left by those before it."""
+        import pyarrow.compute as pc  # noqa: PLC0415 - not loaded when only compiling
+
         for outlet, predicate in self.cases():
             if not len(batch):
                 return
             batch, mask = self._tested(batch, predicate)
             outlet.emit_batch(batch.where(mask))
-            batch = batch.where(_inverted(mask))
+            batch = batch.where(pc.invert(mask))
         if len(batch):
             self.rest().emit_batch(batch)
 
@@ -118,9 +120,3 @@ class BranchBy(_Branching[T], Generic[T]):
 
     def rest(self) -> Outlet[T]:
         return self.otherwise
-
-
-def _inverted(mask: "pa.BooleanArray") -> "pa.BooleanArray":
-    import pyarrow.compute as pc  # noqa: PLC0415 - not loaded when only compiling
-
-    return pc.invert(mask)

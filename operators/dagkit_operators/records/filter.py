@@ -8,9 +8,9 @@ from typing import Any, Generic, Self
 from pydantic import Field, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
+from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator, Rows
 from dagkit_operators.contexts.line_columns import ReadLines, kept_values_of, picked_of
-from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
+from dagkit_operators.records.rejecting import ItemsOf, Rejecting
 from dagkit_operators.values.expressions import Expression
 from dagkit_operators.values.inlined import keeping
 from dagkit_operators.values.masks import mask_by_value, masked, only
@@ -19,7 +19,7 @@ from dagkit_operators.values.processed import UnaryFunction, column_of, processe
 T = TypeVar("T", default=Any)
 
 
-class Filter(RejectingRowOperator, Generic[T]):
+class Filter(Rejecting, RowOperator, Generic[T]):
     """Passes on the items for which the predicate holds, and drops the others.
 
     The predicate receives the value of a record, or any other item as a whole, unless `on` names a field. It is any

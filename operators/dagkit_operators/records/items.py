@@ -79,7 +79,7 @@ def _without(sent: str, items: Iterable[T]) -> Iterator[T]:
 def _digest(item: object) -> str:
     """The same for equal items in each process, also for sets, whose order differs between processes."""
     written = json.dumps(_plain(item), sort_keys=True)
-    return hashlib.blake2b(written.encode(errors="surrogatepass"), digest_size=DIGEST // 2).hexdigest()
+    return hashlib.blake2b(written.encode(), digest_size=DIGEST // 2).hexdigest()
 
 
 def _plain(item: Any) -> Any:

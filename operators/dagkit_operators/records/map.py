@@ -9,11 +9,11 @@ from typing import Any, Generic, Self
 from pydantic import Field, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
+from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator, Rows
 from dagkit.errors import clipped
-from dagkit_operators.contexts.line_columns import made_of, picked_of
+from dagkit_operators.contexts.line_columns import picked_of
 from dagkit_operators.payloads import VALUE, Record
-from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
+from dagkit_operators.records.rejecting import ItemsOf, Rejecting
 from dagkit_operators.values.expressions import Expression
 from dagkit_operators.values.inlined import making
 from dagkit_operators.values.masks import only
@@ -31,7 +31,7 @@ S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
 
 
-class Map(RejectingRowOperator, Generic[S, T]):
+class Map(Rejecting, RowOperator, Generic[S, T]):
     """Passes on the result of a function for each item.
 
     The function receives the value of a record, and its result becomes the value of a record of the same block. It
@@ -97,7 +97,7 @@ class Map(RejectingRowOperator, Generic[S, T]):
         return values.placed(column.starts, column.part_start())
 
 
-class FlatMap(RejectingRowOperator, Generic[S, T]):
+class FlatMap(Rejecting, RowOperator, Generic[S, T]):
     """Passes on all results of a function for each item: none, one or many.
 
     The function receives the value of a record, and each result becomes the value of a record of the same block. It
@@ -158,7 +158,7 @@ def _with(batch: Batch[Any], field: str | None, made: Column) -> Batch[Any]:
 def _made_by(function: Callable[[Any], Any], column: Column) -> Column:
     if isinstance(function, Expression):
         return function.of(column).placed(column.starts, column.part_start())
-    return made_of(column, making(function)(column.values()))
+    return Listed(making(function)(column.values()), column.starts, column.part_start())
 
 
 def as_column(made: Any) -> Column:

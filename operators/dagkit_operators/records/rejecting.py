@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
+from dagkit import Batch, Column, Constant, Operator, OutputPort
 from dagkit.errors import RunFailure, clipped
 from dagkit.ground.urls import shown
 from dagkit_operators.payloads import Rejected, why_invalid
@@ -63,10 +63,6 @@ class Rejecting(Operator):
                 results.append(result)
                 taken.append(index)
         return results, taken
-
-
-class RejectingRowOperator(Rejecting, RowOperator):
-    """A row operator that rejects the items for which its function raises ValueError."""
 
 
 @dataclass(frozen=True, slots=True)

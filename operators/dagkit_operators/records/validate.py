@@ -8,11 +8,11 @@ from typing import Any, Generic
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypeVar
 
-from dagkit import Batch, InputPort, Lines, OutputPort, Rows, auto_metric
+from dagkit import Batch, InputPort, Lines, OutputPort, RowOperator, Rows, auto_metric
 from dagkit_operators.contexts.line_columns import picked_of
 from dagkit_operators.native.json_members import MemberNames
 from dagkit_operators.payloads import VALUE, Record
-from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
+from dagkit_operators.records.rejecting import ItemsOf, Rejecting
 from dagkit_operators.values.masks import only
 from dagkit_operators.values.processed import column_of, processed_field, processed_value, with_value
 from dagkit_operators.values.record_types import PROBLEM, Ignored, IgnoresFields, names_of, names_within, other_members
@@ -21,7 +21,7 @@ S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
 
 
-class Validate(RejectingRowOperator, IgnoresFields, Generic[S, T]):
+class Validate(Rejecting, RowOperator, IgnoresFields, Generic[S, T]):
     """Makes a typed item of each item that is valid, and rejects the others with the reason.
 
     A text or bytes are parsed as JSON. Anything else, such as a dict or an object with attributes, is validated as it

@@ -77,14 +77,6 @@ class AnyDatabase(Connection):
         values = [tuple(row.values()) for row in rows.to_pylist()]
         self._cursor.executemany(f"INSERT INTO {into} VALUES ({marks})", values)
 
-    def rollback(self) -> None:
-        try:
-            self._connection.rollback()
-        except self.errors as error:
-            # Without a transaction, nothing has to be rolled back.
-            if "no transaction is active" not in str(error):
-                raise failure_of(error, self.name) from error
-
     def check(self, table: str, schema: "pa.Schema", key: Sequence[str], there: "pa.Schema") -> None:
         """Do nothing: no statement that all databases have checks an insertion without inserting."""
 

@@ -115,8 +115,15 @@ class Connection:
             raise failure_of(error, self.name) from error
 
     def rollback(self) -> None:
-        with self.failing():
+        try:
             self._connection.rollback()
+        except self.errors as error:
+            if "no transaction is active" not in str(error):
+                raise failure_of(error, self.name) from error
+            self.begin_again()
+
+    def begin_again(self) -> None:
+        """Begin a transaction, if the driver does not, after a rollback for which none was active."""
 
     def insert(self, table: str, rows: "pa.Table", *, mode: str = "append", temporary: bool = False) -> None:
         """Insert rows. Errors of the driver pass as they are: the caller finds the row that is refused."""

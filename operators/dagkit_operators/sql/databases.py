@@ -6,7 +6,6 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.connection import Connection
-from dagkit_operators.sql.faults import failure_of
 from dagkit_operators.sql.postgres import Postgres
 from dagkit_operators.tables.storage import database_refused, table_mismatched
 
@@ -62,14 +61,9 @@ class Sqlite(Connection):
                 raise table_mismatched(f"SQLite has no type for the column {field.name}, which holds {field.type}")
         return rows
 
-    def rollback(self) -> None:
-        try:
-            self._connection.rollback()
-        except self.errors as error:
-            if "no transaction is active" not in str(error):
-                raise failure_of(error, self.name) from error
-            # A trigger rolled back, and the driver did not begin a transaction after that.
-            self.run("BEGIN")
+    def begin_again(self) -> None:
+        # A trigger rolled back, and the driver did not begin a transaction after that.
+        self.run("BEGIN")
 
 
 def connect(url: str, password: str | None = None, home: str = "", *, creates: bool = True) -> Connection:

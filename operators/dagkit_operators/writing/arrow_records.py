@@ -133,7 +133,7 @@ def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
 
     def made(some: Sequence[Any]) -> pa.Array:
         values = [field_of(record, field.name) for record in some]
-        return pa.array(map(_as_dicts, values) if is_nested else values, type=field.type, from_pandas=False)
+        return pa.array(map(_as_dicts, values) if is_nested else values, type=field.type)
 
     try:
         return made(records)

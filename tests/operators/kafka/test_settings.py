@@ -7,6 +7,7 @@ from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 from dagkit_operators import KafkaReader, KafkaSplitter
+from dagkit_operators.kafka.topics import Topics
 
 
 def compiled(settings):
@@ -42,3 +43,8 @@ def test_only_settings_that_are_secret_are_hidden():
         "sasl.password": True,
         "ssl.key.pem": True,
     }
+
+
+def test_asking_why_a_topic_is_missing_does_not_create_it():
+    cluster = Topics({"bootstrap.servers": "127.0.0.1:1", "test.mock.num.brokers": 1})
+    assert (cluster.refusal("absent"), cluster.partitions()) == (None, {})

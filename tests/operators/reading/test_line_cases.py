@@ -213,6 +213,13 @@ def test_every_split_gives_the_lines_of_the_file(encoding, lines, tmp_path):
         assert check_every_split_of(LineReader(encoding=encoding, chunk_size=4), block).records == len(lines)
 
 
+def test_a_byte_that_looks_like_the_delimiter_ends_no_line(tmp_path):
+    """In Mac Arabic, there is a vertical bar for each direction of writing."""
+    assert b"|\xfc".decode("mac_arabic") == "||"
+    block = block_of(tmp_path, b"a|b\xfcc\xfc")
+    assert read(LineReader(encoding="mac_arabic", delimiter="|"), block) == ["a|b", "c"]
+
+
 @pytest.mark.parametrize("mark", [codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE, b""])
 def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark, tmp_path):
     order = "be" if mark == codecs.BOM_UTF16_BE else "le"
