@@ -7,13 +7,16 @@ from urllib.parse import quote
 
 import pytest
 
+from dagkit.console import graph_answers
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
+from dagkit.render.picture import View
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
 from tests.old_files import old_file
 from tests.patience import within
+from tests.render.samples import line_filter_plan, m_by_n_plan
 
 
 def test_the_overview_says_what_ran_and_how_far(console, finished):
@@ -103,6 +106,20 @@ def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
         assert drawn.headers["content-type"].startswith("image/svg+xml")
         assert b'data-name="Kept"' in drawn.body
         assert b" style=" not in drawn.body
+
+
+def test_a_picture_that_is_ready_after_another_launch_began_is_not_shown_as_that_of_its_plan(monkeypatch):
+    drawings, earlier, later = graph_answers.Drawings(), line_filter_plan(), m_by_n_plan()
+    draw = graph_answers.svg
+
+    def while_another_request_is_answered(picture, **options):
+        monkeypatch.undo()
+        drawings.svg(later, View.PHYSICAL, ())
+        return draw(picture, **options)
+
+    monkeypatch.setattr(graph_answers, "svg", while_another_request_is_answered)
+    before = drawings.svg(earlier, View.LOGICAL, ())
+    assert drawings.svg(later, View.LOGICAL, ()) != before
 
 
 WRONG = {"windows?after=x": 400, "graph?view=none": 400, "windows/9999": 404, "windows/0": 404, "none": 404}
