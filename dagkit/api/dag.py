@@ -262,7 +262,7 @@ class Dag:
         if drawn is None:
             name = outlet.stream_name or f"{called(outlet.operator)}:{port}"
             drawn = self._drawn_from[id(outlet.operator), port] = self._draw(name, where)
-            drawn.connect(Outlet(outlet.operator, outlet.port) if isinstance(outlet, Outlet) else outlet, where)
+            drawn.connect(outlet, where)
         elif outlet.stream_name not in (None, drawn.name):
             self._fault(
                 "port-taken",

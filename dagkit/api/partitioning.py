@@ -92,9 +92,7 @@ class StatelessPartitioner(BaseModel, Partitioner):
             return _keyed(as_many(partitions, context.wanted), context)
         if is_first_call(partitions):
             return _keyed([partitions[0]] * self.partition_count, context)
-        if not context.input_ports:
-            return _rebalanced_inputs(partitions)
-        return _rebalanced_keys(partitions, context.input_ports[0])
+        return _rebalanced_keys(partitions, context.input_ports[0]) if context.input_ports else partitions
 
 
 def is_first_call(partitions: Sequence[Partition]) -> bool:
@@ -120,23 +118,6 @@ def _matched(partitions: Sequence[Partition], count: int) -> list[Partition]:
     """Exactly `count` partitions: surplus ones are removed from the front, and missing ones are copies of the first."""
     kept = list(partitions[max(0, len(partitions) - count) :])
     return kept + [Partition(partitions[0].operator) for _ in range(count - len(kept))]
-
-
-def _rebalanced_inputs(partitions: Sequence[Partition]) -> list[Partition]:
-    """The partitions of an input operator, which own no keys: two idle ones become one, a loaded one becomes two."""
-    result: list[Partition] = []
-    idle: list[Partition] = []
-    for partition in partitions:
-        if partition.load < 0:
-            idle.append(partition)
-            if len(idle) == 2:
-                result.append(replace(idle.pop(0), load=0))
-                idle.clear()
-        elif partition.load > 0:
-            result += [replace(partition, load=0), replace(partition, load=0)]
-        else:
-            result.append(partition)
-    return result + idle
 
 
 def _rebalanced_keys(partitions: Sequence[Partition], port: str) -> list[Partition]:

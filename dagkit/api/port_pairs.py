@@ -31,7 +31,7 @@ def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | st
     pairs = [(o, i) for o in outlets for i in inlets if assignable(o.port.payload, i.port.payload)]
     if len(outlets) == len(inlets) == 1:
         return outlets[0], inlets[0]
-    for choose in (_all_pairs, _main_pairs, _required_pairs):
+    for choose in (list, _main_pairs, _required_pairs):
         chosen = choose(pairs)
         if len(chosen) == 1:
             return chosen[0]
@@ -46,10 +46,6 @@ def _pair_around(source: Any, sink: Any) -> tuple[Outlet[Any] | MissingPort, Inl
         source if isinstance(source, Outlet | MissingPort) else MissingPort(source, ""),
         sink if isinstance(sink, Inlet | MissingPort) else MissingPort(sink, ""),
     )
-
-
-def _all_pairs(pairs: list[Pair]) -> list[Pair]:
-    return pairs
 
 
 def _main_pairs(pairs: list[Pair]) -> list[Pair]:

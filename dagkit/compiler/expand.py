@@ -11,6 +11,7 @@ from dagkit.api.dag import Dag
 from dagkit.api.ports import MissingPort, Outlet
 from dagkit.compiler.alike import merge_alike
 from dagkit.compiler.draw import draw
+from dagkit.compiler.resolve import by_port
 from dagkit.errors import Code, Diagnostic, Where
 from dagkit.graph import SEPARATOR, End, Graph, Node, Settings, Stream, graph_of
 from dagkit.plan.fingerprint import canonical
@@ -220,9 +221,9 @@ def _inherited(inner: Node, module: Node, inside: _Inside) -> Node:
     return replace(
         inner,
         attributes={**module.attributes, **_for_all(inside.graph), **inner.attributes},
-        inputs=_set(inputs),
-        outputs=_set(outputs),
-        unifiers=_set(unifiers),
+        inputs=by_port(inputs),
+        outputs=by_port(outputs),
+        unifiers=by_port(unifiers),
         unsure=inner.unsure or (module.unsure and _is_behind(inner, inside)),
     )
 
@@ -234,10 +235,6 @@ def _is_behind(inner: Node, inside: _Inside) -> bool:
 def _for_all(graph: Graph) -> Settings:
     """The operator attributes that a module set on its Dag: defaults for its operators."""
     return {a: setting for a, setting in graph.attributes.items() if a.scope is Scope.OPERATOR}
-
-
-def _set(settings: Mapping[str, Settings]) -> dict[str, Settings]:
-    return {port: value for port, value in settings.items() if value}
 
 
 def _rewired(stream: Stream, graph: Graph, insides: Mapping[str, _Inside], faults: list[Diagnostic]) -> Stream:

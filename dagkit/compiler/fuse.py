@@ -1,12 +1,9 @@
 """Fusing: group operators into stages, and record each cut between stages with its reason."""
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dagkit.api.attributes import PortContext
-from dagkit.api.operators import Operator, batch_handler_name
-from dagkit.api.work import SplittableOperator
 from dagkit.compiler.partition import Partitioning, takes_work
 from dagkit.compiler.unify import slides
 from dagkit.graph import End, Graph, Stream
@@ -41,8 +38,7 @@ def fuse(graph: Graph, partitioned: Mapping[str, Partitioning]) -> Fused:
     )
     cuts = tuple(cut for wire in wires if (cut := _why_cut(graph, partitioned, wire)) is not None)
     names = _stage_names(_chains(graph, wires, cuts))
-    entries = {wire.sink.node: wire.sink.port for wire in wires}
-    stages = tuple(_stage(graph, partitioned, name, chain, entries) for chain, name in names.items())
+    stages = tuple(_stage(graph, partitioned, name, chain) for chain, name in names.items())
     return Fused(graph, partitioned, wires, _levelled(graph, stages, cuts), cuts)
 
 
@@ -152,29 +148,9 @@ def _stage_name(chain: tuple[str, ...]) -> str:
     return " + ".join(chain)
 
 
-def _stage(
-    graph: Graph,
-    partitioned: Mapping[str, Partitioning],
-    name: str,
-    chain: tuple[str, ...],
-    entries: Mapping[str, str],
-) -> Stage:
+def _stage(graph: Graph, partitioned: Mapping[str, Partitioning], name: str, chain: tuple[str, ...]) -> Stage:
     place = Place.DRIVER if graph.by_name[chain[0]].is_input else Place.WORKERS
-    batches = () if place is Place.DRIVER else _in_batches(graph, chain, entries)
-    return Stage(name=name, operators=chain, place=place, level=0, slots=partitioned[chain[0]].count, batches=batches)
-
-
-def _in_batches(graph: Graph, chain: tuple[str, ...], entries: Mapping[str, str]) -> tuple[str, ...]:
-    """The first operators of the chain that take batches, up to one that takes single items. Readers make batches."""
-    taking = itertools.takewhile(lambda name: _takes_batches(graph, name, entries), chain)
-    return tuple(taking)
-
-
-def _takes_batches(graph: Graph, name: str, entries: Mapping[str, str]) -> bool:
-    cls = type(graph.by_name[name].operator)
-    if not issubclass(cls, Operator) or name not in entries:
-        return False
-    return issubclass(cls, SplittableOperator) or batch_handler_name(cls, entries[name]) is not None
+    return Stage(name=name, operators=chain, place=place, level=0, slots=partitioned[chain[0]].count)
 
 
 def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) -> tuple[Stage, ...]:

@@ -15,6 +15,7 @@ from dagkit.api.attributes import DagContext, OperatorContext, PortContext, Proc
 from dagkit.api.configuration import Config, Setting
 from dagkit.api.operators import Operator
 from dagkit.compiler.alike import merge_alike
+from dagkit.compiler.order import running_order
 from dagkit.compiler.rules.property_rules import property_faults
 from dagkit.conf.apply.settings import Attributes
 from dagkit.conf.apply.settings import Settings as Keys
@@ -93,7 +94,7 @@ class Resolver:
         self, graph: Graph, node: Node, written: Mapping[str, Settings], *, output: bool
     ) -> Mapping[str, Settings]:
         streams = graph.streams_from if output else graph.streams_into
-        return _by_port(
+        return by_port(
             {
                 port: self._over(
                     written.get(port, {}),
@@ -106,7 +107,7 @@ class Resolver:
         )
 
     def _unifiers(self, graph: Graph, node: Node) -> Mapping[str, Settings]:
-        return _by_port(
+        return by_port(
             {
                 port: self._over(
                     node.unifiers.get(port, {}),
@@ -135,7 +136,8 @@ class Resolver:
         return {**written, **configured.values}
 
 
-def _by_port(settings: Mapping[str, Settings]) -> dict[str, Settings]:
+def by_port(settings: Mapping[str, Settings]) -> dict[str, Settings]:
+    """The settings of the ports that have any."""
     return {port: of_port for port, of_port in settings.items() if of_port}
 
 
@@ -158,9 +160,9 @@ def _with_schema(by_port: Mapping[str, Settings], port: str, setting: Setting) -
 
 
 def infer(graph: Graph) -> Graph:
-    """The graph with the bindings of every node, upstream first, or as declared if there is an undelayed loop."""
+    """The graph with the bindings of every node, upstream first, or by name if there is an undelayed loop."""
     nodes = dict(graph.by_name)
-    for name in _upstream_first(graph):
+    for name in running_order(graph):
         node = nodes[name]
         # `bind` keeps earlier bindings, so what the author wrote, as in `Filter[Line]`, holds against what flows in.
         bindings = arguments_of_class(type(node.operator))
@@ -189,22 +191,16 @@ def infer(graph: Graph) -> Graph:
     return graph.with_nodes(nodes)
 
 
-def _upstream_first(graph: Graph) -> list[str]:
-    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
-
-    if nx.is_directed_acyclic_graph(graph.forward):
-        return list(nx.topological_sort(graph.forward))
-    return [node.name for node in graph.nodes]
-
-
 def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:
     """Give AT_MOST_ONCE to every operator downstream of one that has it, loops included, unless it has its own mode."""
+    if OperatorContext.PROCESSING_MODE in graph.attributes:
+        return graph, []  # it is set for all
     nodes, notes = dict(graph.by_name), list[Diagnostic]()
     spreading = deque(name for name, node in nodes.items() if _may_lose(graph, node))
     while spreading:
         source = spreading.popleft()
         for name in graph.network.successors(source):
-            if OperatorContext.PROCESSING_MODE in nodes[name].attributes or _is_set_for_all(graph):
+            if OperatorContext.PROCESSING_MODE in nodes[name].attributes:
                 continue
             setting = Setting(ProcessingMode.AT_MOST_ONCE, _mode(graph, nodes[source]).origin)
             nodes[name] = replace(
@@ -223,10 +219,6 @@ def _may_lose(graph: Graph, node: Node) -> bool:
     """Whether the mode is AT_MOST_ONCE. A rule reports values that are not modes; they may not even be comparable."""
     mode = _mode(graph, node).value
     return isinstance(mode, str) and mode == ProcessingMode.AT_MOST_ONCE
-
-
-def _is_set_for_all(graph: Graph) -> bool:
-    return OperatorContext.PROCESSING_MODE in graph.attributes
 
 
 def _lowered(node: Node, source: str) -> Diagnostic:

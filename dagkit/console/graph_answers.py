@@ -1,8 +1,8 @@
 """The graph of an application, drawn here: as a document and as SVG, folded if it is large."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from dagkit.console.tables import Row
 from dagkit.plan.model import Plan
@@ -42,18 +42,17 @@ class Drawings:
     """Draws the pictures of one plan after another; the last ones are kept, because layout takes time."""
 
     def __init__(self) -> None:
-        self._plan: Plan | None = None
-        self._draw = lru_cache(maxsize=32)(self._drawn)
+        self._last: tuple[Plan, Callable[[View, frozenset[str]], str]] | None = None
 
     def svg(self, plan: Plan, view: View, opened: Collection[str]) -> str:
         """The picture as SVG without styles, and without a title, which the page shows."""
+        last = self._last
         # By identity: the folder returns the same object until a launch replaces its record, and comparing large plans
-        # takes time.
-        if plan is not self._plan:
-            self._plan = plan
-            self._draw.cache_clear()
-        return self._draw(view, frozenset(opened))
+        # takes time. Each plan has a cache of its own: a layout may end when another thread has drawn the next plan.
+        if last is None or plan is not last[0]:
+            self._last = last = plan, lru_cache(maxsize=32)(partial(_drawn, plan))
+        return last[1](view, frozenset(opened))
 
-    def _drawn(self, view: View, opened: frozenset[str]) -> str:
-        assert self._plan is not None, "`svg` sets it"
-        return svg(replace(picture_of(self._plan, view, opened), title=""), fits=False)
+
+def _drawn(plan: Plan, view: View, opened: Collection[str]) -> str:
+    return svg(replace(picture_of(plan, view, opened), title=""), fits=False)

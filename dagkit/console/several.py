@@ -37,8 +37,9 @@ class Several:
             places = {name_of(place): place for place in await run_in_threadpool(launched_in, self.place)}
             if name not in places:
                 raise HTTPException(404, f"the folder has no application {name!r}")
-            folder = RunFolder(absolute(places[name]))
-            self.opened[name] = interface(folder, self.closing, allows_control=self.allows_control)
+            if name not in self.opened:  # another request may have come meanwhile
+                folder = RunFolder(absolute(places[name]))
+                self.opened[name] = interface(folder, self.closing, allows_control=self.allows_control)
         await self.opened[name](scope, receive, send)
 
     def listed(self, _: Request) -> Response:

@@ -1,6 +1,6 @@
 """Graph, Node and Stream: frozen values. A pass takes a graph and returns another."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -130,19 +130,11 @@ class Graph:
 
     @cached_property
     def _feeding(self) -> Mapping[tuple[str, str], tuple[Stream, ...]]:
-        feeding: dict[tuple[str, str], tuple[Stream, ...]] = {}
-        for stream in self.streams:
-            for sink in stream.sinks:
-                feeding[sink.node, sink.port] = (*feeding.get((sink.node, sink.port), ()), stream)
-        return feeding
+        return _by_port((sink, stream) for stream in self.streams for sink in stream.sinks)
 
     @cached_property
     def _drawing(self) -> Mapping[tuple[str, str], tuple[Stream, ...]]:
-        drawing: dict[tuple[str, str], tuple[Stream, ...]] = {}
-        for stream in self.streams:
-            for source in stream.sources:
-                drawing[source.node, source.port] = (*drawing.get((source.node, source.port), ()), stream)
-        return drawing
+        return _by_port((source, stream) for stream in self.streams for source in stream.sources)
 
     @cached_property
     def _inputs_in_order(self) -> Mapping[str, tuple[tuple[str, Stream], ...]]:
@@ -224,3 +216,11 @@ class Graph:
     def with_nodes(self, nodes: Mapping[str, Node]) -> "Graph":
         """The same graph with these nodes replacing the nodes of the same names."""
         return replace(self, nodes=tuple(nodes.get(node.name, node) for node in self.nodes))
+
+
+def _by_port(ends: Iterable[tuple[End, Stream]]) -> Mapping[tuple[str, str], tuple[Stream, ...]]:
+    """The streams of each port."""
+    found: dict[tuple[str, str], tuple[Stream, ...]] = {}
+    for end, stream in ends:
+        found[end.node, end.port] = (*found.get((end.node, end.port), ()), stream)
+    return found

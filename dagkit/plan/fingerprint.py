@@ -10,15 +10,13 @@ from dagkit.plan.model import FORMERLY_DISTRIBUTED, Plan, Routing
 def fingerprint(plan: Plan) -> str:
     """Sixteen hexadecimal digits that change when what will run changes.
 
-    Parts that only explain the plan do not count: the origin of a number, the text of a reason, and how items travel.
+    Parts that only explain the plan do not count: the origin of a number, and the text of a reason.
     """
     data = plan.model_dump(mode="json")
     for operator in data["operators"]:
         del operator["why"]
     for cut in data["cuts"]:
         del cut["reason"]
-    for stage in data["stages"]:
-        del stage["batches"]
     for stream in data["streams"]:
         stream.pop("fields", None)  # ledgers hold fingerprints of plans without them
     for sink in (sink for stream in data["streams"] for sink in stream["sinks"]):

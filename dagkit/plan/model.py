@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 PLAN_SCHEMA: Literal["dagkit.plan/1"] = "dagkit.plan/1"
 
@@ -173,8 +173,12 @@ class Stage(_Value):
     level: int
     """How many exchanges lie above it; all stages of one level run together."""
     slots: int
-    batches: tuple[str, ...] = ()
-    """The first operators of the stage, those that take batches. After them, items pass one by one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_batches(cls, data: Any) -> Any:
+        """Read plans that an earlier dagkit has saved, which named the operators that take batches."""
+        return {name: value for name, value in data.items() if name != "batches"} if isinstance(data, dict) else data
 
 
 class CutKind(StrEnum):

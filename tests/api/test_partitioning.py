@@ -115,15 +115,6 @@ def test_a_loaded_partition_of_several_keys_is_split_by_key_and_one_that_stays_i
     assert len(again) == 3
 
 
-@pytest.mark.parametrize(
-    ("loads", "count"),
-    [([0], 1), ([1], 2), ([-1], 1), ([-1, -1], 1), ([-1, -1, -1], 2), ([1, 0, -1], 4), ([-1, 1, -1], 3)],
-)
-def test_input_operators_split_when_loaded_and_pair_up_when_idle(loads, count):
-    # One call without keys and load is the first call: it makes what was asked for, here one.
-    assert len(_defined([Partition(f"op{i}", {}, load) for i, load in enumerate(loads)])) == count
-
-
 @pytest.mark.slow
 @given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=12), st.integers(0, 200))
 def test_after_any_rebalancing_every_code_still_has_one_owner(loads, code):

@@ -130,6 +130,12 @@ def test_a_key_twice_in_two_files_of_one_place_is_a_fault_and_the_same_value_or_
     assert told(place.load(folder=Path("app"))[1]) == [("key-duplicated", "app/properties.toml:1", problem)]
 
 
+def test_a_user_without_a_home_has_no_site_file(monkeypatch):
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)  # a user whom the system does not know
+    assert Sources.here().home is None
+
+
 OWN = "home/.dagkit/site.properties"
 
 

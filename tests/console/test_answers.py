@@ -1,19 +1,26 @@
 """What the console answers about a finished run."""
 
+import asyncio
 import json
 import subprocess
 import sys
+import threading
 from urllib.parse import quote
 
 import pytest
 
+from dagkit.console import graph_answers
+from dagkit.console.several import Several
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
+from dagkit.render.picture import View
+from dagkit.runs.inventory.applications import name_of
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
 from tests.old_files import old_file
 from tests.patience import within
+from tests.render.samples import line_filter_plan, m_by_n_plan
 
 
 def test_the_overview_says_what_ran_and_how_far(console, finished):
@@ -103,6 +110,47 @@ def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
         assert drawn.headers["content-type"].startswith("image/svg+xml")
         assert b'data-name="Kept"' in drawn.body
         assert b" style=" not in drawn.body
+
+
+def test_a_picture_that_is_ready_after_another_launch_began_is_not_shown_as_that_of_its_plan(monkeypatch):
+    drawings, earlier, later = graph_answers.Drawings(), line_filter_plan(), m_by_n_plan()
+    draw = graph_answers.svg
+
+    def while_another_request_is_answered(picture, **options):
+        monkeypatch.undo()
+        drawings.svg(later, View.PHYSICAL, ())
+        return draw(picture, **options)
+
+    monkeypatch.setattr(graph_answers, "svg", while_another_request_is_answered)
+    before = drawings.svg(earlier, View.LOGICAL, ())
+    assert drawings.svg(later, View.LOGICAL, ()) != before
+
+
+class OpenedOnce(dict):
+    """Accepts one console for each application."""
+
+    def __setitem__(self, name, console):
+        assert name not in self, f"{name} has a console"
+        super().__setitem__(name, console)
+
+
+def test_first_requests_at_one_time_open_one_console(finished):
+    several = Several(str(finished.parent), threading.Event(), False, OpenedOnce())
+    name, statuses = name_of(str(finished)), []
+
+    async def receive():
+        return {"type": "http.request"}
+
+    async def send(message):
+        statuses.append(message.get("status", 200))
+
+    async def ask():
+        scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": [], "query_string": b""}
+        await asyncio.gather(*(several({**scope, "path_params": {"name": name}}, receive, send) for _ in range(2)))
+
+    asyncio.run(ask())
+    assert set(statuses) == {200}
+    assert list(several.opened) == [name]
 
 
 WRONG = {"windows?after=x": 400, "graph?view=none": 400, "windows/9999": 404, "windows/0": 404, "none": 404}

@@ -132,6 +132,24 @@ def test_the_log_grows_in_the_page_and_items_of_a_stream_are_shown(run, open_pag
     assert serious_faults(page) == []
 
 
+def test_items_that_are_shown_again_are_asked_for_once_at_a_time(run, open_page):
+    _, console = run("--console")
+    page, held = open_page(console.url), []
+
+    def hold(route):
+        held.append(route)
+
+    page.route(re.compile("/api/v1/tap"), hold)
+    page.evaluate("location.hash = '#/graph'")
+    page.locator(".canvas").get_by_role("button", name=re.compile("^Count")).press("Enter")
+    for name in ("Show items", "Stop", "Show items"):
+        page.get_by_role("button", name=name).click()
+    with page.expect_response(re.compile("/api/v1/tap")):
+        held[0].fulfill(json={"rows": [], "window": 1})
+    page.get_by_role("button", name="Stop").click()
+    assert len(held) == 2
+
+
 def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_path):
     process, console = run("--console", "--allow-control")
     page = open_page(console.url)

@@ -43,6 +43,14 @@ def test_a_partition_shows_its_properties_only_where_it_has_its_own():
     assert read_plan(write_plan(written)) == written
 
 
+def test_a_plan_of_an_earlier_dagkit_is_read_whose_stages_name_operators_that_take_batches():
+    earlier = json.loads(write_plan(plan()))
+    for part in earlier["stages"]:
+        part["batches"] = part["operators"]
+    read = read_plan(json.dumps(earlier))
+    assert (read, fingerprint(read)) == (plan(), fingerprint(plan()))
+
+
 def _with(**changes):
     return json.dumps({**json.loads(write_plan(plan())), **changes})
 

@@ -12,14 +12,13 @@ from types import ModuleType
 from typing import Any, TypeGuard
 
 from dagkit.api.application import Module
+from dagkit.api.code_origin import LIBRARIES
 from dagkit.api.component import Component
 from dagkit.api.operators import InputOperator, Operator, RowOperator, Unifier
 from dagkit.cli.application.importing import imported, module_named, module_of
 from dagkit.errors import ApplicationNotFound, did_you_mean
 from dagkit.ground.names_of_apex import hint, member
 
-GROUP = "dagkit.operators"
-"""The entry-point group in which libraries register packages of operators; these are found by simple names."""
 _OWN = ("dagkit_operators", "dagkit")
 _LIST = "`dagkit describe` lists all"
 _KINDS = (Operator, InputOperator, RowOperator, Unifier, Module)
@@ -41,7 +40,7 @@ def libraries() -> list[Library]:
 
 def packages() -> list[str]:
     """The packages of every installed library, dagkit's own first; imports none of them."""
-    declared = [entry.value.partition(":")[0] for entry in importlib.metadata.entry_points(group=GROUP)]
+    declared = [entry.value.partition(":")[0] for entry in importlib.metadata.entry_points(group=LIBRARIES)]
     own = [package for package in _OWN if importlib.util.find_spec(package) is not None]
     return list(dict.fromkeys((*own, *declared)))
 

@@ -12,7 +12,7 @@ from dagkit.cli.terminal.pages import as_json, heading, paragraph, section
 from dagkit.errors import Diagnostic
 from dagkit.ground.amounts import counted
 from dagkit.plan import Plan, fingerprint, write_plan
-from dagkit.plan.model import PlannedOperator, Stage, known_payload
+from dagkit.plan.model import PlannedOperator, known_payload
 
 
 @click.command()
@@ -50,17 +50,8 @@ def page(plan: Plan, notes: tuple[Diagnostic, ...], *, verbose: bool = False) ->
 
 def stage_section(plan: Any) -> list[Any]:
     """The stages of a plan, or of a fused graph."""
-    rows = [
-        (n, s.level, s.place.value, s.slots, " > ".join(s.operators), _batches(s)) for n, s in enumerate(plan.stages, 1)
-    ]
-    return section("Stages", ("#stage", "#level", "runs on", "#slots", "operators", "in batches"), rows)
-
-
-def _batches(stage: Stage) -> str:
-    """How far into a stage items are processed in batches."""
-    if not stage.batches:
-        return ""
-    return "all the way" if stage.batches == stage.operators else f"up to {stage.batches[-1]}"
+    rows = [(n, s.level, s.place.value, s.slots, " > ".join(s.operators)) for n, s in enumerate(plan.stages, 1)]
+    return section("Stages", ("#stage", "#level", "runs on", "#slots", "operators"), rows)
 
 
 def cut_section(plan: Any) -> list[Any]:

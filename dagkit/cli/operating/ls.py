@@ -2,13 +2,13 @@
 
 import rich_click as click
 
+from dagkit.api.application import HOME
 from dagkit.cli.application.options import spoken
 from dagkit.cli.operating.run_views import document
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned
-from dagkit.launching import HOME
 from dagkit.runs.inventory.applications import applications
 
 _HEADER = ("application", "state", "window", "pending", "since", "folder")

@@ -15,6 +15,7 @@ from pathlib import Path
 import rich_click as click
 from click.exceptions import Exit
 
+from dagkit.api.application import HOME
 from dagkit.backends.spark.failures.workers_python import PythonMismatched, check_python
 from dagkit.backends.spark.session.java import JavaNotFound, ensure_java, version_of
 from dagkit.backends.spark.window.machine_finding import Finding
@@ -23,10 +24,10 @@ from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.operator_lookup import packages
 from dagkit.cli.application.options import Asked, configured, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
+from dagkit.compiler.steps import application_path
 from dagkit.errors import DagkitError, printable
 from dagkit.ground.amounts import in_bytes
 from dagkit.ground.urls import absolute, is_url
-from dagkit.launching import HOME, application_path
 from dagkit.ledger.stores import KeyTaken, open_store
 from dagkit.runs.machine import Machine
 

@@ -10,9 +10,10 @@ from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_options import Wanted, command_again
 from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
+from dagkit.compiler.steps import application_path
 from dagkit.engine.record.run_events import Observer
 from dagkit.ground.urls import absolute, is_url
-from dagkit.launching import application_path, launch_compiled
+from dagkit.launching import launch_compiled
 from dagkit.observers.lines import Lines
 from dagkit.runs.inventory.finders import places, receivers
 from dagkit.runs.machine import Machine

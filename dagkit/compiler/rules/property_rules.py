@@ -65,18 +65,15 @@ def waived_guarantees_are_reported(graph: Graph) -> Iterator[Diagnostic]:
     """A setting by which an operator guarantees less is a choice, and readers of the plan must see what it gives up."""
     for node in graph.nodes:
         # What an operator gives up depends on its properties, so these must be valid.
-        for what in () if node.operator.faults else _given_up(node.operator):
-            yield Diagnostic(
-                "guarantee-waived",
-                f"{node.name}: {what}",
-                "leave the property at its default unless this is intended",
-                node.where,
-                Severity.ADVISORY,
-            )
-
-
-def _given_up(component: Component) -> Iterable[str]:
-    return component.gives_up() if isinstance(component, Operator) else ()
+        if isinstance(node.operator, Operator) and not node.operator.faults:
+            for what in node.operator.gives_up():
+                yield Diagnostic(
+                    "guarantee-waived",
+                    f"{node.name}: {what}",
+                    "leave the property at its default unless this is intended",
+                    node.where,
+                    Severity.ADVISORY,
+                )
 
 
 def _origin_of(fault: Fault, component: Component, origins: Mapping[str, Origin]) -> Origin | None:

@@ -39,17 +39,17 @@ class Sources:
     """The keys of `-D` with their values. Later ones win."""
     environment: Mapping[str, str] = field(default_factory=dict)
     home: Path | None = None
-    """The user's home. Its folder `.dagkit` may contain a site file."""
+    """The user's home, if it is known. Its folder `.dagkit` may contain a site file."""
     installation: Path | None = None
     """The folder with the site files of this machine."""
 
     @classmethod
     def here(cls, **launch: Any) -> "Sources":
         """The sources of a launch, with the environment, the user and the installation of this process."""
-        installation = os.environ.get("DAGKIT_SITE")
+        installation, home = os.environ.get("DAGKIT_SITE"), os.path.expanduser("~")  # noqa: PTH111 - raises nothing
         return cls(
             environment=dict(os.environ),
-            home=Path.home(),
+            home=None if home == "~" else Path(home),
             installation=Path(installation) if installation else None,
             **launch,
         )

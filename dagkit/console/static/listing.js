@@ -51,8 +51,8 @@ export async function listing(main, title, name, columns, { parameters = {}, not
 
   // Ask until the page is full, or all was looked at: one answer looks at what it can in half a second.
   async function load(resumes = false) {
-    const own = ++number, sorted = asked.sort;
-    isStopped = !(searches || resumes || asked.like || sorted);
+    const own = ++number;
+    isStopped = !(searches || resumes || asked.like || asked.sort);
     do {
       const began = performance.now();
       const answer = await turn.take(() => ask(name, { ...parameters, ...asked, limit: ROWS }));
@@ -62,27 +62,27 @@ export async function listing(main, title, name, columns, { parameters = {}, not
       if (!isPart()) return;
       await new Promise((resolve) => setTimeout(resolve, performance.now() - began)); // leave half of the time to the run
     } while (own === number && main.isConnected && !isStopped);
-
-    function isPart() { return page.continues && (sorted || page.next === null); }
   }
 
+  function isPart() { return page.continues && (asked.sort || page.next === null); }
+
   function shown() {
-    const isPart = page.continues && (asked.sort || page.next === null);
+    const continues = isPart();
     // Replacing the table takes the focus away from its heads, so it is set again below.
     const head = document.activeElement?.closest?.("th")?.cellIndex;
     const isWithin = place.contains(document.activeElement);
-    place.replaceChildren(table(title, columns instanceof Function ? columns() : columns, page.rows, isPart ? "Looking…" : asked.like ? "No row has all of this." : nothing, { sort: asked.sort, by: (sort) => go({ sort, after: 0 }) }));
+    place.replaceChildren(table(title, columns instanceof Function ? columns() : columns, page.rows, continues ? "Looking…" : asked.like ? "No row has all of this." : nothing, { sort: asked.sort, by: (sort) => go({ sort, after: 0 }) }));
     if (isWithin) (place.querySelectorAll("th")[head]?.querySelector("button") ?? place.querySelector(".scroll"))?.focus();
     const last = asked.after + page.rows.length;
     const range = page.rows.length ? `${count(asked.after + 1)}–${count(last)}${page.total === null || page.total === undefined ? "" : ` of ${count(page.total)}`}` : "";
-    const far = isPart ? ` · looked at ${count(page.looked.blocks)} of ${count(page.looked.of)} blocks` : "";
+    const far = continues ? ` · looked at ${count(page.looked.blocks)} of ${count(page.looked.of)} blocks` : "";
     note.textContent = `${range}${far}`;
     back.disabled = asked.after === 0;
     on.disabled = page.next === null;
     pages.hidden = back.disabled && on.disabled;
-    stop.hidden = !isPart;
+    stop.hidden = !continues;
     stop.textContent = isStopped ? "Look further back" : "Stop looking";
-    const isSmall = !isPart && !asked.like && !asked.after && page.next === null && page.rows.length <= 10;
+    const isSmall = !continues && !asked.like && !asked.after && page.next === null && page.rows.length <= 10;
     bar.hidden = isSmall;
   }
   await load();

@@ -9,15 +9,17 @@ const MOST = 50;
 // `stream` is the name of an output, as `operator.port`.
 export function tap(stream, title) {
   const note = h("p", { class: "quiet", role: "status" }), place = h("div", {});
-  let rows = [], runs = false;
-  const start = button("Show items", () => { runs = !runs; start.textContent = runs ? "Stop" : "Show items"; if (runs) void follow(); });
+  let rows = [], last = null; // the loop that was started last; null once it is stopped
+  const start = button("Show items", () => { last = last ? null : {}; named(); if (last) void follow(last); });
 
-  async function follow() {
+  function named() { start.textContent = last ? "Stop" : "Show items"; }
+
+  async function follow(own) {
     note.textContent = "Waiting for a window with items…";
-    while (runs && place.isConnected) {
+    while (own === last && place.isConnected) {
       try {
         const answer = await command("tap", { stream });
-        if (!answer.rows.length) continue;
+        if (own !== last || !answer.rows.length) continue; // it was stopped meanwhile
         rows = [...answer.rows.map((row) => ({ ...row, window: answer.window })), ...rows].slice(0, MOST);
         note.textContent = "";
         place.replaceChildren(table(`Items of ${title}`, [
@@ -26,9 +28,10 @@ export function tap(stream, title) {
           ["From", (row) => row.place || null, "rare path"],
         ], rows));
       } catch (error) {
+        if (own !== last) return;
         note.textContent = error.message;
-        runs = false;
-        start.textContent = "Show items";
+        last = null;
+        named();
       }
     }
   }

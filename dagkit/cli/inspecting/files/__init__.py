@@ -193,7 +193,7 @@ def _done(window: WindowRead) -> str:
     return f"{window.operator} read {counted(window.bytes, 'byte')}{sent}"
 
 
-@click.command()
+@files.command()
 @of_application
 @click.argument("file", metavar="FILE")
 @click.option("--operator", metavar="NAME", help="Which operator is to forget it, if several know it.")
@@ -227,6 +227,3 @@ def _finder_of(there: Located, ledger: Ledger, path: str) -> str:
         known = f"{' and '.join(sorted(finders))} know" if finders else "no operator is known to know"
         raise click.UsageError(f"{known} {shown(path)}; name one with --operator")
     return finders.pop()
-
-
-files.add_command(forget)
