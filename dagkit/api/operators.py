@@ -212,6 +212,11 @@ class InputOperator(Operator):
         return ""
 
     @property
+    def outage_limit_seconds(self) -> float | None:
+        """How long the run waits for a source that is away, by `Unavailable`, before it fails; None: until it stops."""
+        return None
+
+    @property
     def holds_launch(self) -> bool:
         """Whether a launch that ends when its input is processed waits for the next look, also after one in vain."""
         return False

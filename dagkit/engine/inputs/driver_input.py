@@ -226,11 +226,14 @@ class DriverInput:
         return Discovery(self.name, looks.take())
 
     def _look_later(self, away: Unavailable) -> None:
-        """Undo a look whose source is away, and look again after a pause. No launch ends before."""
+        """Undo a look whose source is away, and look again after a pause, unless it is away for too long."""
         # The items of the look are not sent, so the state must not count them as sent.
         restore(self.operator, self.recorded)
         self.in_vain = False
         self.next_look = self._now() + timedelta(seconds=self._outage.failed(away.problem, away.retry_after))
+        limit = self.operator.outage_limit_seconds
+        if limit is not None and self._outage.seconds >= limit:
+            raise away
 
     def figures(self, window_id: int) -> Figures:
         """Return the figures for a committed window; drop those of earlier windows."""

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic
 
-from pydantic import NonNegativeInt, PrivateAttr
+from pydantic import NonNegativeFloat, NonNegativeInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import InputOperator, OutputPort, State
@@ -25,6 +25,8 @@ class PagedSource(InputOperator, Generic[T]):
 
     poll_millis: NonNegativeInt = 5000
     """The time after which a source that has read all asks for more."""
+    waits_seconds: NonNegativeFloat | None = None
+    """How long a run waits for a server that is away before it fails; None: until it is stopped."""
 
     cursor = State[Any](None)
     _has_more: bool = PrivateAttr(default=False)
@@ -49,12 +51,17 @@ class PagedSource(InputOperator, Generic[T]):
         if (count and following == before) or (following is None and before is not None):
             raise ValueError(
                 f"read_page of {type(self).__name__} returned the cursor {following!r} after {before!r}, "
-                "so items would be sent again: return the cursor behind the last item"
+                "so items would be sent again: return the cursor behind the last item; of numbered pages, the last page "
+                "and how many items of it were sent"
             )
         self.cursor, self._has_more = following, following != before
 
     def looks_again_in_millis(self) -> int:
         return 0 if self._has_more else self.poll_millis
+
+    @property
+    def outage_limit_seconds(self) -> float | None:
+        return self.waits_seconds
 
     @property
     def holds_launch(self) -> bool:

@@ -178,6 +178,15 @@ def test_a_server_that_does_not_answer_is_asked_again_when_it_asks_for_that(tmp_
     assert ((desk.clock.now() - began).total_seconds() >= 90) is (fault > 1)
 
 
+def test_a_source_waits_for_its_server_for_so_long(tmp_path, server):
+    server.faults = [503]
+    desk = replace(desk_of(tmp_path, server), conf={"dt.operator.orders.prop.waits_seconds": 0})
+    with pytest.raises(RunFailure, match="503"):
+        desk.run()
+    desk.run()
+    assert posted(server) == list(range(10))
+
+
 @pytest.mark.parametrize("served", [0, 5])
 def test_an_answer_that_no_later_request_changes_ends_the_launch(tmp_path, server, served):
     server.faults = [200] * served + [404]
