@@ -64,6 +64,8 @@ class Outputs(RunPart):
         self._deliveries = Deliveries(chain.dataset_id, settings.application_path, run.clock)
         self._woken_at: datetime | None = None
         """When the last committed window began: it was the answer to all earlier requests of operators."""
+        self.next_wake = self._next_wake(self._last)
+        """When a window is wanted although there may be no work, so that an operator can complete a file."""
         self._unfinished: Mapping[str, list[Part]] = {}
         """The pieces of complete files that are not in place yet, and of external outputs that are not delivered."""
         self._owes_receipts = False
@@ -84,6 +86,12 @@ class Outputs(RunPart):
         """Note what is to be put in place after a commit."""
         self._unfinished, self._owes_receipts = by_file(output.finished), bool(output.receipted)
 
+    def _next_wake(self, output: WindowOutput) -> datetime | None:
+        run = self._run
+        if run.settings.until is not Until.STOPPED:
+            return None
+        return next_wake(output.files, run.program.operators, self._woken_at)
+
     @property
     def _last(self) -> WindowOutput:
         """The output of the last committed window."""
@@ -99,14 +107,6 @@ class Outputs(RunPart):
     def unplaced(self) -> Mapping[str, list[Part]]:
         """The pieces of complete files that are not in place yet."""
         return {file: parts for file, parts in self._unfinished.items() if not parts[0].is_external}
-
-    @property
-    def next_wake(self) -> datetime | None:
-        """When a window is wanted although there may be no work, so that an operator can complete a file."""
-        run = self._run
-        if run.settings.until is not Until.STOPPED:
-            return None
-        return next_wake(self._last.files, run.program.operators, self._woken_at)
 
     def begin(self) -> None:
         settings = self._run.settings
@@ -237,6 +237,7 @@ class Outputs(RunPart):
         staging = attempt.staging
         if staging is not None:
             self._woken_at = staging.began
+        self.next_wake = self._next_wake(output)
         if self._replaced:
             forget(self._replaced, self._path)
             sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(output.finished))

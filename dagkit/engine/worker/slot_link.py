@@ -1,7 +1,7 @@
 """The connection of a slot to the board, over TCP. If anything fails, it is cut, and the slot works without it."""
 
 import logging
-import select
+import selectors
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -160,8 +160,12 @@ class SlotLink(BoardLink):
     def _lines(self, buffer: bytearray) -> list[bytes]:
         """Wait for messages, at most until the next report is due."""
         connection = self._socket
-        if connection is None or not select.select([connection], [], [], BEAT_SECONDS)[0]:
+        if connection is None:
             return []
+        with selectors.DefaultSelector() as selector:  # `select` refuses descriptors from 1024 on
+            selector.register(connection, selectors.EVENT_READ)
+            if not selector.select(BEAT_SECONDS):
+                return []
         data = connection.recv(1 << 16)
         if not data or len(buffer) > LONGEST_LINE:
             raise ConnectionError("the driver closed the connection")

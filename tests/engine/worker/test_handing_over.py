@@ -1,12 +1,15 @@
 """Slots in threads hand work over through a board on sockets, and a cut changes nothing but the time."""
 
+import os
+import resource
 import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -180,6 +183,18 @@ class Reported(BoardServer):
         self.taken["progressed" if message.standing.name else "last"].set()
 
 
+@pytest.fixture(params=[0, 1024], ids=["few files", "more open files than select can name"])
+def open_files(request):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    with ExitStack() as files:
+        for _ in range(request.param):
+            files.enter_context(Path(os.devnull).open())
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("open_files")
 def test_a_slot_that_hands_no_work_over_reports_what_it_has_done(monkeypatch):
     monkeypatch.setattr(slot_link, "WATCHED_AFTER_SECONDS", 0.0)
     into, busy, shares = Address("reader.blocks"), Standing("a", 0.5, done=3), {"Score": 0.9}

@@ -334,6 +334,25 @@ def test_a_launch_that_ends_by_itself_has_no_limit_of_time(tmp_path):
     assert list(desk.outputs()) == ["single.txt.0"]
 
 
+def test_the_pieces_of_open_files_are_searched_once_for_each_commit(tmp_path, monkeypatch):
+    desk = desk_of(tmp_path, Single, ((1,), (3,), (5,)), Until.STOPPED, visible_millis=10_000)
+    desk.clock, searches = FakeClock(), []
+
+    def searched(*given):
+        searches.append(given)
+        return staging.next_wake(*given)
+
+    def probe(point, window_id):
+        if window_id == 3 and point is Point.APPENDED:
+            loop.stop()
+
+    monkeypatch.setattr("dagkit.engine.parts.outputs.next_wake", searched)
+    loop = desk.loop(probe=probe)
+    loop.run()
+    assert len(searches) == 4
+    assert loop.parts.outputs.next_wake > desk.clock.now()
+
+
 class ByName(FileOutput[str]):
     kind = "names.by-name/1"
 
