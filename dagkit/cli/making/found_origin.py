@@ -1,6 +1,7 @@
 """The inputs of a new application: files, a topic, a table. A look at the first records finds their types."""
 
 import importlib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -37,7 +38,7 @@ def origin_of(place: str, table: str | None, row: str) -> Origin:
         return origin_of_topic(place, row)
     if scheme in _DATABASES:
         return _table(place, table, row)
-    if not Path(place).exists():
+    if not os.path.exists(place):  # noqa: PTH110 - unlike Path, accepts names that no file can have
         raise WrongUsage(f"there is no file or folder {printable(place)!r}; give {HOW}")
     return origin_of_files(Path(place), row)
 
@@ -89,7 +90,7 @@ def _connected(url: str, kept: str) -> Iterator[Any]:
     """A connection to a database. `kept` is its URL without a password."""
     is_sqlite = url.startswith("sqlite:")
     path = urlsplit(url).path.removeprefix("/")
-    if is_sqlite and not Path(path).is_file():
+    if is_sqlite and not os.path.isfile(path):  # noqa: PTH113 - as above
         raise WrongUsage(f"there is no database {printable(path)!r}; sqlite:///FILE names one by its path")
     try:
         driver = importlib.import_module("adbc_driver_sqlite.dbapi" if is_sqlite else "adbc_driver_postgresql.dbapi")

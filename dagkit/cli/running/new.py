@@ -1,6 +1,7 @@
 """`dagkit new`: a folder with an application and its property file, for what the user has or as an example."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -59,7 +60,7 @@ def new(
         raise click.UsageError("Missing argument 'FOLDER'.")
     home = Path(folder)
     _check_options(example, place, launches=launches, as_json=output.as_json)
-    if home.exists():
+    if os.path.exists(home):  # noqa: PTH110 - unlike Path, accepts names that no file can have
         raise WrongUsage(f"{printable(folder)!r} exists already; name a folder that does not exist")
     if example is None and place is None and not (launches or output.as_json) and is_terminal(sys.stdin):
         place, table = _ask()

@@ -1,5 +1,6 @@
 """The applications that were launched in a folder."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -19,7 +20,7 @@ def applications(folder: str) -> Iterator[tuple[str, SeenRun | None]]:
 
     The folder is an application's, or holds those of applications, or is the one from which they were launched.
     """
-    if Path(folder, HOME).is_dir():
+    if os.path.isdir(Path(folder, HOME)):  # noqa: PTH112 - unlike Path, accepts names that no file can have
         folder = str(Path(folder, HOME))
     for place in folders_in(folder):
         yield place, last_launch_in(place)

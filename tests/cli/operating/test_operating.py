@@ -106,6 +106,7 @@ def test_applications_are_listed_with_their_states(dagkit, folder):
         place for _, _, place in listed
     ]
     assert dagkit("ls", ".dagkit/Times").out.splitlines()[1].split()[0] == "Times"
+    assert "File name too long" in dagkit("ls", "x" * 300).err
 
 
 def test_without_a_status_the_command_says_what_to_do_or_which_folder_is_meant(dagkit, folder):

@@ -67,6 +67,7 @@ def test_a_folder_that_cannot_be_made_is_reported(dagkit, folder, example):
     (folder / "file").touch()
     problem, help_ = "file/words cannot be made: Not a directory", "give a folder in a place where this user may write"
     dagkit("new", "file/words", *example).fails(5, f"{problem} [result-unwritable]\n  help: {help_}\n")
+    dagkit("new", TOO_LONG, *example).fails(5, "cannot be made: File name too long", help_)
 
 
 @pytest.mark.slow
@@ -110,6 +111,8 @@ def test_the_examples_are_listed_if_none_is_named(dagkit, folder, arguments):
     assert list(folder.iterdir()) == []
 
 
+TOO_LONG = "x" * 300
+"""A name that no file can have."""
 ORDERS = """\
 id,zip,Unit price,day,at,ok
 1,007,2.5,2024-05-01,2024-05-01 10:00:00,true
@@ -315,11 +318,13 @@ def test_a_terminal_is_asked(write, monkeypatch):
     ("options", "problem"),
     [
         ("--from nowhere", "there is no file or folder 'nowhere'; give a folder, a file, kafka://HOST:PORT/TOPIC"),
+        (f"--from {TOO_LONG}", "there is no file or folder"),
         ("--from empty", "the folder empty has no file to look at"),
         ("--from kafka://localhost:9092", "names no topic; write kafka://HOST:PORT/TOPIC"),
         ("--from sqlite:///true.db", "name a table of the database: --table NAME; known here: 'orders', 'people'"),
         ("--from sqlite:///true.db --table order", "no such table: order; did you mean 'orders'?"),
         ("--from sqlite:///shop.db --table orders", "there is no database"),
+        (f"--from sqlite:///{TOO_LONG} --table orders", "there is no database"),
         ("--from empty --table orders", "--table goes with a database"),
         ("--from empty --example count", "--from does not go with --example"),
         ("--from zipped", "zipped holds only archives, which are not read: unpack them"),
