@@ -30,6 +30,7 @@ from dagkit_operators.contexts.lines import (
     delimiter_of,
     escape_of,
     first_start,
+    within,
 )
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
 from dagkit_operators.contexts.scanned_lines import run_chunks, wide_chunks
@@ -114,7 +115,7 @@ class TextContext(ReaderContext[str], LineForm):
         texts = LineTexts(self, encoding, block)
         reading = self._check_beginning(reading, block) if self._may_be_wide(encoding) else reading
         try:
-            for chunk in in_portions(reading):
+            for chunk in in_portions(within(reading, self.longest_line)):
                 granted = tracker.claim_many(self._claims(chunk, block))
                 if granted < len(chunk):
                     if granted:

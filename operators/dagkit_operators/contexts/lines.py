@@ -103,6 +103,18 @@ def after_header(reading: Iterator[Chunk], count: int) -> int | None:
     return None
 
 
+def within(reading: Iterator[Chunk], longest: int) -> Iterator[Chunk]:
+    """The chunks. Raise LineTooLong for a line that is longer, also if it fits into a chunk."""
+    for chunk in reading:
+        if len(chunk.data) > longest:
+            import numpy as np  # noqa: PLC0415
+
+            lengths = np.diff(chunk.offsets)
+            if lengths.max() > longest:
+                raise LineTooLong(chunk[int(np.argmax(lengths > longest))], longest)
+        yield chunk
+
+
 def chunks(
     stream: Seekable,
     start: int,

@@ -78,9 +78,9 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
     next one begins after all files of the last are split.
 
     The splitter remembers each file by a digest of sixteen characters of its path, length and time of change. Files may
-    arrive late with any old time. Once deleted files outnumber the existing ones by a thousand, they are forgotten, so
-    memory grows with the current content of the directories. Until then, a file that returns unchanged is not read
-    twice.
+    arrive late with any old time. Once deleted files outnumber the existing ones by a thousand, these digests of them
+    are forgotten. Until then, a file that returns unchanged is not read twice. Unless `scanner.renamed` is `read`,
+    another digest of each local file, with its inode, is kept for ever.
     """
 
     kind = "files.splitter/1"

@@ -13,7 +13,7 @@ from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
 from dagkit_operators.contexts.chunk import Chunk, in_portions
 from dagkit_operators.contexts.encodings import LOOKED_AT, UTF_8, Encoding, check_wide_text, encoding_of, in_order_of
 from dagkit_operators.contexts.line_columns import starts_of
-from dagkit_operators.contexts.lines import LineTooLong
+from dagkit_operators.contexts.lines import LineTooLong, within
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable, filled
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
@@ -265,7 +265,8 @@ class CsvContext(LineFormat):
         with _of_file(block.path):
             first = quoted.row_at(tracker.current_restriction().start)
             skips = self.header
-            for chunk in in_portions(() if first is None else quoted.chunks(first, block.end)):
+            rows = iter(()) if first is None else quoted.chunks(first, block.end)
+            for chunk in in_portions(within(rows, self.longest_line)):
                 if chunk.base == 0 and skips:
                     skips = False
                     if len(chunk) == 1:

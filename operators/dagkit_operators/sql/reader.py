@@ -163,14 +163,23 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
 
 
 def _highest(element: SqlQuery, key: str, connection: Connection) -> int:
-    """The highest key of a query, -1 without rows. Raise `table-mismatched` if it is no integer."""
-    ((found,),) = connection.execute(f"SELECT max({quoted_name(key)}) FROM ({element.statement}) AS rows_found")
-    if found is not None and not isinstance(found, int):
+    """The highest key of a query, -1 without rows. Raise `table-mismatched` unless all keys are integers, 0 or more."""
+    name, rows = quoted_name(key), f"FROM ({element.statement}) AS rows_found"
+    ((lowest, highest),) = connection.execute(f"SELECT min({name}), max({name}) {rows}")
+    if highest is not None and not isinstance(highest, int):
         raise table_mismatched(
-            f"{key} is {found!r} in a row of {element.statement}, and the key of a query is an integer",
+            f"{key} is {highest!r} in a row of {element.statement}, and the key of a query is an integer",
             "leave out the key, so that the query is read in one step, or let SqlSplitter draw ranges of it",
         )
-    return -1 if found is None else found
+    # Pages would leave out these rows without a report.
+    has_null = connection.execute(f"SELECT 1 {rows} WHERE {name} IS NULL LIMIT 1")
+    if has_null or (lowest is not None and lowest < 0 and not element.start):
+        found = "NULL" if has_null else lowest
+        raise table_mismatched(
+            f"{key} is {found} in a row of {element.statement}, which no range of keys contains",
+            f"leave out the key, so that the query is read in one step, or these rows: WHERE {key} >= 0",
+        )
+    return -1 if highest is None else highest
 
 
 def _fitted(rows: "pa.Table", wanted: "pa.Schema") -> "pa.Table":

@@ -68,7 +68,7 @@ class CsvPartWriter(RecordTyped, NumberedParts, Generic[T]):
     """The end of each row; RFC 4180 asks for a carriage return in it, and readers accept both."""
 
     heading = State("")
-    """The names of the columns of the current file, as they are written."""
+    """The names of the columns of the current file, as they are written, and after them another dialect than usual."""
 
     _special: Callable[[str], Any] = PrivateAttr(default=lambda _: None)
     """Whether a text contains what needs quotes."""
@@ -139,12 +139,14 @@ class CsvPartWriter(RecordTyped, NumberedParts, Generic[T]):
     def _begin(self, names: Sequence[str]) -> None:
         """Write these columns from now on. A file with others is finished."""
         self._names = tuple(names)
-        heading = self._line([self._quoted(name) for name in names])
+        header = self._line([self._quoted(name) for name in names])
+        # Names need not contain what rows do: quotes, or missing values.
+        heading = header + ("" if (self.quote, self.null_value) == ('"', "") else self.quote + self.null_value)
         part = self.parts.get(ONLY)
         if heading != self.heading and part is not None and part.count:
             self._roll(ONLY, part)
         self.heading = heading
-        self._beginning_bytes = as_bytes(heading) if self.header else b""
+        self._beginning_bytes = as_bytes(header) if self.header else b""
 
     def _beginning(self) -> bytes:
         return self._beginning_bytes

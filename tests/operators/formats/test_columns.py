@@ -424,13 +424,14 @@ def test_a_quoted_name_of_a_column_may_contain_newlines(size, chunk_size, tmp_pa
     assert read(CsvContext(quoted_newlines=True), content, tmp_path, *edges, chunk_size=chunk_size) == (rows, [])
 
 
+@pytest.mark.parametrize("chunk_size", [10, 1 << 20])
 @pytest.mark.parametrize(
     ("content", "place"), [(b'"a,b\n' + b"1,2\n" * 8000, 0), (b"a,b\n1,2\n" + b'"' + b"3,4\n" * 20, 8)]
 )
-def test_a_header_or_quote_that_never_ends_is_an_error_with_its_place(content, place, tmp_path):
+def test_a_header_or_quote_that_never_ends_is_an_error_with_its_place(content, place, chunk_size, tmp_path):
     context = CsvContext(quoted_newlines=True, longest_line=40)
     with pytest.raises(LineTooLong, match=f"{tmp_path}/file: the line at byte {place} is longer than 40 bytes"):
-        read(context, content, tmp_path, chunk_size=10)
+        read(context, content, tmp_path, chunk_size=chunk_size)
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 30])

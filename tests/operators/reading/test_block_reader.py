@@ -101,10 +101,11 @@ def test_lines_know_where_they_stand_in_their_file(tmp_path):
     assert [(column.base, len(column.content)) for column in columns] == [(0, 5), (5, 4), (9, 2)]
 
 
-def test_a_line_that_is_too_long_is_named_by_file_and_place(tmp_path):
-    path = written(tmp_path, b"a\n" + b"b" * 100)
+@pytest.mark.parametrize("properties", [{"chunk_size": 4}, {}, {"collapse_line_ends": True}], ids=str)
+def test_a_line_that_is_too_long_is_named_by_file_and_place(properties, tmp_path):
+    path = written(tmp_path, b"a\n" + b"b" * 100 + b"\nc\n")
     with pytest.raises(LineTooLong, match=rf"{path}: the line at byte 2 is longer than 50 bytes"):
-        read(LineReader(chunk_size=4, longest_line=50), *blocks_of(path))
+        read(LineReader(longest_line=50, **properties), *blocks_of(path))
 
 
 @pytest.mark.parametrize("kind", ["blocks", "files"])

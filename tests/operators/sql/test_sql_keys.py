@@ -180,3 +180,13 @@ def test_the_key_of_a_query_is_an_integer(sqlite):
     for given in ((query,), (query, OffsetRange(0, 100))):
         with pytest.raises(RunFailure, match="the key of a query is an integer"):
             Alone(SqlReader(**sqlite.settings)).work(*given)
+
+
+@pytest.mark.parametrize("outside", ["NULL", "-3"])
+def test_a_row_whose_key_is_outside_of_all_ranges_is_reported(sqlite, outside):
+    filled(sqlite, Keyed("k INTEGER", "k", ("1", outside), "2"))
+    with pytest.raises(RunFailure, match=f"k is {outside} in a row of SELECT"):
+        Alone(SqlReader(**sqlite.settings)).work(SqlQuery("SELECT * FROM rows", "k"))
+    others = Alone(SqlReader(**sqlite.settings))
+    others.work(SqlQuery("SELECT * FROM rows WHERE k >= 0", "k"))
+    assert [row["k"] for row in others.sent()] == [1]

@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import gzip
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -32,8 +33,8 @@ class Fruit:
     count: int | None = None
 
 
-def writer(**properties: Any) -> Alone[CsvPartWriter]:
-    return Alone(CsvPartWriter(file_path="output", file_name="{partition}.{number}", **properties))
+def writer(state: Mapping[str, Any] | None = None, **properties: Any) -> Alone[CsvPartWriter]:
+    return Alone(CsvPartWriter(file_path="output", file_name="{partition}.{number}", **properties), state=state)
 
 
 def written_by(at_work, *items) -> bytes:
@@ -109,6 +110,16 @@ def test_records_with_other_columns_begin_a_file():
     with at_work.window():
         at_work.send(pa.table({"a": [1, 2]}), pa.record_batch({"a": [3]}), pa.table({"b": ["x"]}))
     assert at_work.written() == {"0.0": b"a\n1\n2\n3\n", "0.1": b"b\nx\n"}
+
+
+@pytest.mark.parametrize("changed", [{"quote": "'"}, {"null_value": "NULL"}, {"record_separator": "\r\n"}], ids=str)
+def test_a_launch_with_another_dialect_begins_a_file(changed):
+    at_work = writer(record_type=Fruit)
+    written_by(at_work, Fruit("a,b"))
+    for properties, finished in (({}, []), (changed, ["0.0"]), (changed, [])):
+        at_work = writer(record_type=Fruit, state=at_work.state, **properties)
+        written_by(at_work, Fruit("a,b"))
+        assert [part.name for part in at_work.sent("finished_parts")] == finished
 
 
 @settings(max_examples=examples(80))
