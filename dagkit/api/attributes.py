@@ -213,8 +213,10 @@ class OperatorContext(_Context):
     SLIDE_BY_WINDOW_COUNT = Attribute[int | None](
         None, _Windows, "windows by which an application window slides; none: it tumbles"
     )
-    CHECKPOINT_WINDOW_COUNT = Attribute(1, _Windows, "no effect: state is saved with every window")
-    PROCESSING_MODE = Attribute(ProcessingMode.AT_LEAST_ONCE, ProcessingMode, "what a failure may do to open windows")
+    CHECKPOINT_WINDOW_COUNT = Attribute(1, _Windows, "only checked: state is saved with every window")
+    PROCESSING_MODE = Attribute(
+        ProcessingMode.AT_LEAST_ONCE, ProcessingMode, "only checked between operators: every window is exactly once"
+    )
     PARTITIONER = Attribute[Any](None, Instance("Partitioner"), "decides the operator's partitions")
     METRICS_AGGREGATOR = Attribute[Any](
         None, Instance("MetricsAggregator"), "computes the operator's metrics from those of its partitions"

@@ -32,12 +32,12 @@ def check_source(
 ) -> list[Any]:
     """Check that a source finds everything once, and return what it found. Raise ContractBroken or SplitsBroken.
 
-    The source looks until it holds nothing back, and again a day after each of the `changes`, such as a new file. A
-    second one is restored from its declared state before each look; a third one repeats each look, as after a crash
-    before the look was recorded. All three must find the same, in a form that the ledger can store. A look that raises
-    `Unavailable` is tried again at once. Elements with positions, such as blocks, must have numbers of their own and
-    cover each source without a gap or an overlap. A `reader` must read the longest element equally however it is split.
-    Further arguments are those of `Alone`.
+    The source looks once, further while it holds the launch, and again a day after each of the `changes`, such as a new
+    file. A second one is restored from its declared state before each look; a third one repeats each look, as after a
+    crash before the look was recorded. All three must find the same, in a form that the ledger can store. A look that
+    raises `Unavailable` is tried again at once. Elements with positions, such as blocks, must have numbers of their own
+    and cover each source without a gap or an overlap. A `reader` must read the longest element equally however it is
+    split. Further arguments are those of `Alone`.
     """
     name = type(source).__name__
     clock = FakeClock()
@@ -71,7 +71,7 @@ def check_source(
 
 
 def _looks(steady: Alone[InputOperator], changes: Iterable[Change]) -> Iterator[int]:
-    """The numbers of the looks. Each change follows when the source has found all that there is."""
+    """The numbers of the looks. Each change follows when the source no longer holds the launch."""
     numbers = count(1)
     for change in (lambda: None, *changes):
         change()

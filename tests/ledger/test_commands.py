@@ -53,6 +53,23 @@ def test_a_folder_without_a_ledger_is_said(run, tmp_path, verb):
     assert (document["exit_code"], document["faults"][0]["code"]) == (6, "chain-missing")
 
 
+@pytest.mark.parametrize(
+    ("consumed", "counted"),
+    [
+        ([(20, 30)], "10 positions, every one read once"),
+        ([(20, 30), (25, 30)], "15 positions, not proven because of the faults"),
+        ([(20, 25)], "5 positions, not proven because of the faults"),
+    ],
+    ids=["once", "twice", "not all of it"],
+)
+def test_positions_are_said_to_be_read_once_only_if_they_were(run, here, consumed, counted):
+    ranges = [{"source": "a.txt", "start": start, "end": end} for start, end in consumed]
+    work = {"input": "reader.blocks", "given": [{"source": "a.txt", "start": 20, "end": 30}], "consumed": ranges}
+    here.keep(json.dumps({"work": {"inputs": [work]}}).encode())
+    answer = run("verify", "PATH", code=0 if consumed == [(20, 30)] else 1)
+    assert f"reader: 1 source, {counted}" in answer.stdout
+
+
 def test_who_wants_it_quiet_gets_the_verdict_and_the_faults(run, here):
     assert run("verify", "PATH", "-q").stdout == run("verify", "PATH").stdout != ""
     here.store.delete([here.root.log.block_key(3)])

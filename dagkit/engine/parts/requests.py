@@ -153,9 +153,9 @@ class Unanswered(RunFailure):
 
     def __init__(self, place: str, seconds: float) -> None:
         super().__init__(
-            f"no running driver answered within {seconds:g} s, and nothing was changed: either the application of "
-            f"{place} is not running, or a window takes longer than that",
-            "launch it, or wait longer with --wait",
+            f"no running driver answered within {seconds:g} s, and the request was withdrawn: either the application "
+            f"of {place} is not running, or a window takes longer than that, which may have begun with the change",
+            "launch it, or wait longer with --wait; `dagkit logs` shows what was changed",
         )
 
 
@@ -166,7 +166,7 @@ class AnswerUnreadable(Unanswered):
         RunFailure.__init__(
             self,
             "the driver's answer cannot be read, so whether it did what was asked is unknown",
-            "see with `dagkit config` or `dagkit status` whether it did, and ask again if not",
+            "`dagkit logs` shows whether it did; ask again if not",
         )
 
 
@@ -232,7 +232,7 @@ def reply_with(store: Store, request_id: str) -> Reply | None:
 
 
 def withdraw(store: Store, request: Request) -> None:
-    """Delete a request, so that no driver performs it, unless one is doing so at this moment."""
+    """Delete a request, so that no driver performs it, unless a window has begun with it: then it stays performed."""
     store.delete([f"{ASKED}/{request.id}.json"])
 
 

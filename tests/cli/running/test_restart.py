@@ -197,6 +197,6 @@ def test_without_an_answer_the_request_is_withdrawn_and_a_plain_secret_is_not_se
     place = ("set", str(tmp_path / "app"), "times")
     dagkit(*place, "password", "sesame", "--wait", "0").fails(3, "times.password is a secret")
     assert not (tmp_path / "app" / "requests").exists()
-    unanswered = "no running driver answered within 0 s, and nothing was changed"
+    unanswered = "no running driver answered within 0 s, and the request was withdrawn"
     dagkit(*place, "factor", "10", "--wait", "0").fails(8, unanswered)
     assert list((tmp_path / "app" / "requests").iterdir()) == []

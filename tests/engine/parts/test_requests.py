@@ -322,6 +322,17 @@ def test_a_request_that_was_withdrawn_is_not_done(desk):
     assert reply_to(store, request) is None
 
 
+def test_a_request_that_is_withdrawn_after_a_window_has_begun_with_it_stays_done(desk):
+    def withdrawing(point: Point, window_id: int) -> None:
+        if (point, window_id) == (Point.RUNNING, 3):
+            withdraw(asking.store, asking.asked[0])
+
+    asking = Asking(desk, {2: times("10")}, withdrawing)
+    assert arrived(desk.run(probe=asking)) == [1, 2, 30, 40]
+    (reply,) = asking.replies()
+    assert (reply.done, reply.window) == (True, 3)
+
+
 @pytest.mark.parametrize("content", [b"no JSON", b"{}", b'{"format": "dagkit.request/2"}'])
 def test_a_request_that_is_not_understood_is_answered_and_gone(desk, content):
     desk.run(windows=1)

@@ -51,7 +51,8 @@ def verify(
         }
         output.document("dagkit.ledger.verdict/1", body)
     else:
-        proofs = [*map(_proof_in_words, verdict.proven), *(f"not proven: {printable(w)}" for w in verdict.unproven)]
+        proven = (_proof_in_words(each, is_valid=verdict.is_valid) for each in verdict.proven)
+        proofs = [*proven, *(f"not proven: {printable(w)}" for w in verdict.unproven)]
         output.result("\n".join([*(_sentence(v) for v in verdict.chains), *proofs]))
         for fault in verdict.faults:
             output.fault(str(fault))
@@ -97,13 +98,13 @@ def _proven(proven: Proven) -> dict[str, Any]:
     }
 
 
-def _proof_in_words(proven: Proven) -> str:
-    """`Block-reader: 7 sources, 1,234 positions, every one read once`."""
+def _proof_in_words(proven: Proven, *, is_valid: bool) -> str:
+    """`Block-reader: 7 sources, 1,234 positions, every one read once`; after any fault nothing is proven."""
     counts = [counted(len(proven.sources), "source")]
     counts += [f"{counted(proven.elements, 'element')} besides"] if proven.elements else []
     counts += [_elements(proven.shares)] if proven.shares else []
     counts += [counted(proven.positions, "position")] if proven.positions or not proven.shares else []
-    counts += ["every one read once"]
+    counts += ["every one read once" if is_valid else "not proven because of the faults"]
     counts += [f"{proven.waiting:,} wait"] if proven.waiting else []
     counts += [f"{_elements(proven.waiting_shares)} wait"] if proven.waiting_shares else []
     counts += [f"{proven.endless:,} without an end"] if proven.endless else []
