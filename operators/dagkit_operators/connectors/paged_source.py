@@ -51,8 +51,8 @@ class PagedSource(InputOperator, Generic[T]):
         if (count and following == before) or (following is None and before is not None):
             raise ValueError(
                 f"read_page of {type(self).__name__} returned the cursor {following!r} after {before!r}, "
-                "so items would be sent again: return the cursor behind the last item; of numbered pages, the last page "
-                "and how many items of it were sent"
+                "so items would be sent again: return the cursor behind the last item, as the last page "
+                "and the number of its items that were sent"
             )
         self.cursor, self._has_more = following, following != before
 
