@@ -178,6 +178,17 @@ def test_a_launch_ends_with_its_caller_and_its_caller_with_it(folder):
     assert answered(other)[0] == -signal.SIGKILL
 
 
+def test_a_java_that_cannot_be_tidied_is_replaced(folder):
+    hurries = "from dagkit.runs.warm import keeper\nkeeper._TIDIED_WITHIN_SECONDS = 0.1\n"
+    (folder.path / "driver.py").write_text(hurries + DRIVER.replace("            send(connection, {})\n", ""))
+    folder.driver()
+    java = int(folder.answer("import sys; print(sys.java)")[1])
+    await_end(java)
+    while (again := folder.answer("import sys; print(sys.java)"))[0]:
+        assert "Spark is starting" in again[2]
+    assert int(again[1]) != java
+
+
 def test_a_launch_survives_the_end_of_the_driver_and_java_does_not(folder):
     driver = folder.driver()
     running = folder.launch("import sys; print(sys.java, flush=True); sys.exit(len(input()))")

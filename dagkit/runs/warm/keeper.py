@@ -9,9 +9,11 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from dagkit.errors import RunFailure
+from dagkit.ground.clock import patient
 from dagkit.runs.machine import Machine
 from dagkit.runs.warm.place import ServeFailed, receive, send
 
+_TIDIED_WITHIN_SECONDS = 10.0
 Keep = Callable[[socket.socket], None]
 """Runs in a child. It sends `{"java": …}` once Java is ready, then an answer to each message, which asks it to tidy
 after a launch; it returns when the socket is closed."""
@@ -45,10 +47,13 @@ class Keeper:
 
     def tidy(self) -> bool:
         """Prepare Java for the next launch; whether that worked."""
+        # No launch is answered meanwhile.
+        self.connection.settimeout(patient(_TIDIED_WITHIN_SECONDS))
         try:
             send(self.connection, {})
             receive(self.connection)
         except (OSError, EOFError):
+            os.kill(self.process, signal.SIGKILL)  # it may wait for Java, which ends with it
             return False
         return True
 
