@@ -136,7 +136,6 @@ class DagContext(_Context):
     APPLICATION_NAME = Attribute("unknown-application-name", str, "the application's name")
     APPLICATION_PATH = Attribute[str | None](None, str, "the application's folder: ledger, checkpoints, staging")
     STREAMING_WINDOW_SIZE_MILLIS = Attribute(500, _Windows, "length of a streaming window")
-    CHECKPOINT_WINDOW_COUNT = Attribute(60, _Windows, "no effect: state is saved with every window")
     STRING_CODECS = Attribute[Mapping[type, Callable[[str], Any]] | None](
         None, dict, "converters from text, by class, for properties in files"
     )
@@ -153,6 +152,7 @@ class DagContext(_Context):
     )
     HAND_OVER_WORK = Attribute(True, bool, "whether idle slots take over work of busy ones while a window runs")
 
+    CHECKPOINT_WINDOW_COUNT = Attribute(60, _Windows, "windows between two checkpoints: every window is one", _ADVISORY)
     APPLICATION_ID = Attribute[str | None](None, str, "the id of this launch", _ADVISORY)
     METRICS_TRANSPORT = Attribute[Any](None, Instance("MetricsTransport"), "where metrics are sent", _ADVISORY)
     MASTER_MEMORY_MB = Attribute(1024, _Count, "memory of the driver", _ADVISORY)

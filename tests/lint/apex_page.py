@@ -35,10 +35,11 @@ def attributes_stand_in_their_table() -> Iterator[Breach]:
 def attributes_have_an_effect() -> Iterator[Breach]:
     """An attribute that nothing reads is advisory, so the compiler warns an author who sets it."""
     declaring = ROOT / "dagkit/api/attributes.py"
-    read = set(re.findall(r"\b[A-Z_]+\b", "".join(_text(path) for path in _sources() if path != declaring)))
+    # by its context: two contexts may have an attribute of one name
+    read = set(re.findall(r"\b\w+Context\.[A-Z_]+\b", "".join(_text(path) for path in _sources() if path != declaring)))
     for context in CONTEXTS:
         for name, attribute in context.attributes().items():
-            if attribute.standing is not Standing.ADVISORY and name not in read:
+            if attribute.standing is not Standing.ADVISORY and f"{context.__name__}.{name}" not in read:
                 line = line_of(_text(declaring), f"    {name} = ")
                 yield Breach("dagkit/api/attributes.py", line, f"nothing reads {name}", "declare it as _ADVISORY")
 
