@@ -70,7 +70,7 @@ ALL = (
     Series("dagkit_checkpoint_duration_seconds", "histogram", ("app",), "time to commit a window"),
     Series("dagkit_windows_committed_total", "counter", ("app",), "windows that were committed"),
     Series("dagkit_last_commit_timestamp_seconds", "gauge", ("app",), "time of the last commit"),
-    Series("dagkit_errors_total", "counter", (*OPERATOR, "kind"), "windows that failed, by exception"),
+    Series("dagkit_errors_total", "counter", (*OPERATOR, "kind"), "attempts at windows that failed, by exception"),
     Series("dagkit_recoveries_total", "counter", ("app",), "windows that a launch found promised but not committed"),
 )
 """In the order of the documentation."""

@@ -88,14 +88,14 @@ def is_begun(application_path: str, window_id: int) -> bool:
 def note_finished(application_path: str, window_id: int) -> None:
     """Record that the files of this window are in place; dagkit no longer needs them there."""
     home = folder_at(application_path)
-    before = home.below(FINISHED).folders()
     with _noting(application_path, window_id):
-        # Not synced: a launch that does not find it takes the steps again.
+        # Not synced: a launch that does not find it takes the steps again. So the mark of the begin stays until the
+        # next window.
         home.below(FINISHED).below(str(window_id)).make()
-    for noted, windows, upto in ((FINISHED, before, window_id - 1), (_BEGUN, home.below(_BEGUN).folders(), window_id)):
-        for window in windows:
-            if int(window) <= upto:  # later ones are those of a driver that has taken over
-                home.below(noted).below(window).remove()
+    for noted in (home.below(FINISHED), home.below(_BEGUN)):
+        for window in noted.folders():
+            if int(window) < window_id:  # later ones are those of a driver that has taken over
+                noted.below(window).remove()
 
 
 def is_finished(application_path: str, window_id: int) -> bool:

@@ -121,14 +121,25 @@ def test_a_file_in_place_whose_pieces_are_left_is_finished_as_ever(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
 
 
+def test_a_window_whose_end_a_power_cut_removed_is_not_missed(tmp_path):
+    desk = with_lines(tmp_path)
+    desk.run()
+    (finished,) = Path(desk.place, "finished").iterdir()
+    finished.rmdir()
+    for file in desk.out.iterdir():
+        file.unlink()
+    desk.run()
+    assert desk.troubles() == []
+
+
 def test_what_another_driver_noted_of_a_later_window_stays(tmp_path):
     place = str(tmp_path)
-    for window in (1, 2):
+    for window in (1, 2, 3):
         note_begun(place, window, durable=True)
-    note_finished(place, 1)
-    assert [is_begun(place, window) for window in (1, 2)] == [False, True]
     note_finished(place, 2)
-    assert not is_begun(place, 2)
+    assert [is_begun(place, window) for window in (1, 2, 3)] == [False, True, True]
+    note_finished(place, 3)
+    assert [is_begun(place, window) for window in (1, 2, 3)] == [False, False, True]
 
 
 def test_a_driver_that_was_overtaken_reports_that_and_not_missing_files(tmp_path):
