@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import lru_cache
 
 import pyarrow as pa
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from dagkit.api.installed import own_folders
@@ -65,8 +66,6 @@ class SparkBackend:
 
     def __init__(self, compilation: Compilation, spark: SparkSession) -> None:
         self.spark = spark
-        self._slots = cache(lambda slots: spark.sparkContext.parallelize(range(slots), slots))
-        """The number of each slot in a partition of its own, with which a level begins that runs as a job."""
         # Closed in reverse: slots that stay and boards before the jobs, and broadcasts after the jobs that read them.
         # If a step fails, those before it are undone.
         with ExitStack() as undone:
@@ -169,15 +168,9 @@ class SparkBackend:
         # exchanges pass through Java.
         return (
             not self._workers_are_here
-            or (self.program.levels > 1 and self._encrypts)
+            or (self.program.levels > 1 and _encrypts(self.spark))
             or any(map(_is_large, inputs.values()))
         )
-
-    @cached_property
-    def _encrypts(self) -> bool:
-        """Whether Spark encrypts what it writes to local disks."""
-        # Asking Spark is a call to Java, and each window of several levels asks.
-        return str(self.spark.conf.get("spark.io.encryption.enabled", "false")).lower() == "true"
 
     def _in_levels(self, window: WindowTask, inputs: _Inputs, kept: Kept) -> list[pa.RecordBatch]:
         """Run one level of a window after the other, and return its rows. Rows between two levels are in files."""
@@ -209,14 +202,14 @@ class SparkBackend:
     def _stay(self, task: ResidentTask, slots: int) -> None:
         """Run the job of slots that stay, until they leave."""
         with self._jobs.tagged(f"{self.program.application}: slots that stay between short windows"):
-            self._slots(slots).mapPartitionsWithIndex(task).collect()
+            _slots(self.spark, slots).mapPartitionsWithIndex(task).collect()
 
     def _in_job(self, task: LevelTask, files: LevelFiles, kept: Kept) -> list[bytes]:
         """Run a level as a job of its own."""
         description = self._description(task.window.window_id, task.level)
         with self._residents.away(), self._jobs.tagged(description), ExitStack() as run:
             job = LevelJob(self._closure(task, kept, run), files)
-            return self._slots(self.program.slots_at(task.level)).mapPartitionsWithIndex(job).collect()
+            return _slots(self.spark, self.program.slots_at(task.level)).mapPartitionsWithIndex(job).collect()
 
     def _description(self, window_id: int, level: int | None = None) -> str:
         """What a job is called on Spark's own page: `WordCount: window 12, Read, Split and 3 more`."""
@@ -335,6 +328,19 @@ def _read(batch: bytes) -> pa.RecordBatch:
 def _is_large(inputs: Mapping[int, bytes]) -> bool:
     """Whether the inputs of a level are too large to be sent as a whole to each slot."""
     return sum(map(len, inputs.values())) > LARGEST_SHARED_BYTES
+
+
+# Asking Spark is a call to Java, and each window of several levels asks.
+@lru_cache(maxsize=8)
+def _encrypts(spark: SparkSession) -> bool:
+    """Whether Spark encrypts what it writes to local disks."""
+    return str(spark.conf.get("spark.io.encryption.enabled", "false")).lower() == "true"
+
+
+@lru_cache(maxsize=8)
+def _slots(spark: SparkSession, slots: int) -> RDD[int]:
+    """The number of each slot in a partition of its own, with which a level begins that runs as a job."""
+    return spark.sparkContext.parallelize(range(slots), slots)
 
 
 def _with_state(sent: SlotReport, state: Mapping[tuple[int, int], SlotState]) -> Report:
