@@ -91,6 +91,9 @@ class KeyUsage:
     def note_operator(self, operator: str, cls: type | None = None) -> None:
         self.operators[operator] = cls or self.operators.get(operator)
 
+    def use(self, entry: ParsedEntry) -> None:
+        self.used.add(entry)
+
     def contest(self, entries: Sequence[ParsedEntry]) -> None:
         """Note which of these keys, the strongest last, decides each value."""
         # A key for several operators may decide for one and lose for another: then it is in `won` and in `beaten`.

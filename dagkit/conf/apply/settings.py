@@ -98,7 +98,7 @@ class Settings:
         elif address.element is Element.OPERATOR and address.sets.word == "template":
             self._references.add(address.name, entry)
         elif address.element is Element.APPLICATION:
-            self.usage.used.add(entry)
+            self.usage.use(entry)
         self.usage.entries.append(entry)
 
     def _file_attribute(self, entry: ParsedEntry, attribute: AttributeRef) -> None:
@@ -162,7 +162,7 @@ class Settings:
         entries = in_order(ranked)
         for entry in entries:
             if isinstance(entry.address.sets, Keyword):
-                self.usage.used.add(entry)
+                self.usage.use(entry)
         return self._configured(component, [e for e in entries if isinstance(e.address.sets, PropertyPath)], name)
 
     def operator_attributes(self, name: str) -> Attributes:
@@ -177,7 +177,7 @@ class Settings:
         self.usage.unknown |= unknown
         for entry in entries:
             if entry not in unknown:
-                self.usage.used.add(entry)
+                self.usage.use(entry)
                 self.usage.note_type(entry, secret=entry in configured.secrets)
         return configured
 
@@ -221,7 +221,7 @@ class Settings:
         for entry in self._streams.ranked(name):
             if str(entry.address.sets) in _STREAM_CODES:
                 winners[str(entry.address.sets)] = entry
-                self.usage.used.add(entry)
+                self.usage.use(entry)
         found: dict[str, Setting] = {}
         faults: list[Diagnostic] = []
         for word, entry in winners.items():
@@ -242,7 +242,7 @@ class Settings:
         winners: dict[str, ParsedEntry] = {}
         for entry in entries:
             winners[entry.attribute.name] = entry
-            self.usage.used.add(entry)
+            self.usage.use(entry)
         values: dict[Attribute[Any], Setting] = {}
         faults: list[Diagnostic] = []
         for name, entry in winners.items():

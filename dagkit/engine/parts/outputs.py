@@ -62,9 +62,7 @@ class Outputs(RunPart):
         self._aside = aside
         chain, settings = run.journal.chain, run.settings
         self._deliveries = Deliveries(chain.dataset_id, settings.application_path, run.clock)
-        self._woken_at: datetime | None = None
-        """When the last committed window began: it was the answer to all earlier requests of operators."""
-        self.next_wake = self._next_wake(self._last)
+        self.next_wake = self._next_wake(self._last, None)
         """When a window is wanted although there may be no work, so that an operator can complete a file."""
         self._unfinished: Mapping[str, list[Part]] = {}
         """The pieces of complete files that are not in place yet, and of external outputs that are not delivered."""
@@ -86,11 +84,12 @@ class Outputs(RunPart):
         """Note what is to be put in place after a commit."""
         self._unfinished, self._owes_receipts = by_file(output.finished), bool(output.receipted)
 
-    def _next_wake(self, output: WindowOutput) -> datetime | None:
+    def _next_wake(self, output: WindowOutput, began: datetime | None) -> datetime | None:
+        """The next request of an operator. The window that began then was the answer to all earlier ones."""
         run = self._run
         if run.settings.until is not Until.STOPPED:
             return None
-        return next_wake(output.files, run.program.operators, self._woken_at)
+        return next_wake(output.files, run.program.operators, began)
 
     @property
     def _last(self) -> WindowOutput:
@@ -235,9 +234,7 @@ class Outputs(RunPart):
         self._owe(output)
         attempt = ended.task.attempt
         staging = attempt.staging
-        if staging is not None:
-            self._woken_at = staging.began
-        self.next_wake = self._next_wake(output)
+        self.next_wake = self._next_wake(output, None if staging is None else staging.began)
         if self._replaced:
             forget(self._replaced, self._path)
             sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(output.finished))
