@@ -129,9 +129,7 @@ def _start_of_line(content: bytes, line: int) -> int:
 
 def _consumed(found: WrittenFile, part: Part) -> Iterator[Source]:
     """Everything that the window of a piece consumed."""
-    work = found.work[part.window]
-    spans = [span for input_work in work.inputs or () for span in input_work.consumed] + [*work.consumed]
-    return (Source(span.source, span.start, span.end) for span in spans)
+    return (Source(span.source, span.start, span.end) for span in found.work[part.window].all_consumed)
 
 
 def _keeping(operators: RunAgain, writer: str) -> Iterator[str]:
@@ -379,6 +377,3 @@ def _text(stream: Any, start: int, end: int) -> str:
     while got := stream.readinto(content[count:]):
         count += got
     return str(content[:count], errors="backslashreplace").removesuffix("\n")
-
-
-__all__ = ["LineUnknown", "Source", "Traced", "trace"]
