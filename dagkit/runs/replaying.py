@@ -33,7 +33,7 @@ from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Attempt, Leaving, WindowTask
 from dagkit.errors import RunFailure, Scene, printable
-from dagkit.ledger import ExecuteTransform, Ledger, Record, Span
+from dagkit.ledger import ExecuteTransform, Ledger, Record
 from dagkit.runs.window_again import NotFoundAgain, PastWindow, RunAgain, WindowAgain
 
 
@@ -69,7 +69,7 @@ def windows_of(ledger: Ledger, path: str) -> list[int]:
     return [
         window.checkpoint.window
         for window in own_windows(ledger, json.dumps(path)[1:-1].encode())
-        if any(is_named(span.source, path) for span in _consumed(window.checkpoint))
+        if any(is_named(span.source, path) for span in window.checkpoint.work.all_consumed)
     ]
 
 
@@ -174,12 +174,6 @@ def _taken(record: Record | None) -> Mapping[str, int]:
         return {}
     pairs = zip(record.block.event.query_inputs, record.carry.consumed or (), strict=True)
     return {given.dataset_id: seq for given, seq in pairs if seq is not None}
-
-
-def _consumed(checkpoint: Checkpoint) -> Iterator[Span]:
-    yield from checkpoint.work.consumed
-    for work in checkpoint.work.inputs or ():
-        yield from work.consumed
 
 
 def _rows(

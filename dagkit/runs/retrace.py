@@ -20,11 +20,11 @@ from dagkit.api.work import ShowsContent, SplittableOperator
 from dagkit.backends.reference.one_partition import Origin, Placed
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Wire
-from dagkit.engine.files.pieces import opened
+from dagkit.engine.files.pieces import look_at
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.entrances import code_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.record.written_file import WrittenFile, stretches, written_file
+from dagkit.engine.record.written_file import PiecePlace, WrittenFile, stretches, written_file
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import RunFailure
 from dagkit.ground.urls import as_text, shown
@@ -100,16 +100,14 @@ def _located(program: Program, found: WrittenFile, file: str, line: int) -> tupl
     """
     if not found.parts:
         raise LineUnknown(f"the ledger names no file {shown(file)}")
-    try:
-        with opened(file) as stream:
-            whole: bytes = stream.read()
-    except FileNotFoundError as missing:
-        raise LineUnknown(f"{shown(file)} does not exist: it is not complete yet, or was moved away") from missing
-    if len(whole) != sum(part.length for part in found.parts):
+    (there,) = look_at([file])
+    if there is None:
+        raise LineUnknown(f"{shown(file)} does not exist: it is not complete yet, or was moved away")
+    if there.length != sum(part.length for part in found.parts):
         raise LineUnknown(f"{shown(file)} was changed after the application had written it")
     before = place = 0
     for part in found.parts:
-        piece = whole[place : place + part.length]
+        piece = PiecePlace(part, file, place).content()
         writer = program.operators.get(part.operator)  # None if the application has changed
         content = piece if writer is None else content_of_piece(writer[0], piece)
         place += part.length
@@ -129,9 +127,7 @@ def _start_of_line(content: bytes, line: int) -> int:
 
 def _consumed(found: WrittenFile, part: Part) -> Iterator[Source]:
     """Everything that the window of a piece consumed."""
-    work = found.work[part.window]
-    spans = [span for input_work in work.inputs or () for span in input_work.consumed] + [*work.consumed]
-    return (Source(span.source, span.start, span.end) for span in spans)
+    return (Source(span.source, span.start, span.end) for span in found.work[part.window].all_consumed)
 
 
 def _keeping(operators: RunAgain, writer: str) -> Iterator[str]:
@@ -379,6 +375,3 @@ def _text(stream: Any, start: int, end: int) -> str:
     while got := stream.readinto(content[count:]):
         count += got
     return str(content[:count], errors="backslashreplace").removesuffix("\n")
-
-
-__all__ = ["LineUnknown", "Source", "Traced", "trace"]

@@ -376,7 +376,7 @@ class _Window:
 
     def _figures(self, name: str, partition: OnePartition) -> Figures:
         stage, reading, outcome = self.program.stage_of[name], partition.reading, partition.outcome
-        taken = {port: count for port, count in outcome.taken.items() if (name, port) in self.program.fed}
+        taken = {port: count for port, count in outcome.taken.items() if (name, port) in self.program.feeders}
         connected = {*stage.links, *stage.targets}
         sent = {port: count for port, count in outcome.emitted.items() if (name, port) in connected}
         if reading is not None:

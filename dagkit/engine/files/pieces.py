@@ -22,6 +22,8 @@ LONG_NAME_BYTES = 200
 # A larger one costs each small file more: its memory is cleared.
 BUFFER_BYTES = 256 << 10
 """The buffer for small writes; a chunk of lines is larger and bypasses it without a copy."""
+MOST_OPEN = 64
+"""The highest number of open files of a slot; another one closes the least recently written file."""
 
 
 class PiecesLost(RunFailure):

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dagkit.engine.files.folders import LocalFolder, folder_at
-from dagkit.engine.files.pieces import Syncing, staging_failed
+from dagkit.engine.files.pieces import MOST_OPEN, Syncing, staging_failed
 from dagkit.ground.urls import local_path
 
 TOGETHER = "together-"
 """Begins the name of each folder with such a file."""
-MOST_OPEN = 64
-"""The highest number of open files of a slot."""
 CHUNK = 64 << 10
 """Bytes that are copied at a time if the kernel does not copy them."""
 _CANNOT = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)

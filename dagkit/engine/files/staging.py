@@ -14,15 +14,13 @@ from typing import Any, BinaryIO
 from pydantic import BaseModel, ConfigDict, Field
 
 from dagkit.engine.files.folders import Folder, folder_at
-from dagkit.engine.files.pieces import BUFFER_BYTES, Blame, Syncing, staging_failed
+from dagkit.engine.files.pieces import BUFFER_BYTES, MOST_OPEN, Blame, Syncing, staging_failed
 from dagkit.engine.files.regions import Regions, region_path
 from dagkit.engine.program.failures import OperatorFailed, failed_within
 from dagkit.errors import RunFailure, printable
 
 Key = tuple[str, str, int]
 """An operator, a file, and the start of the range of work; 0 if the file belongs to no element."""
-MOST_OPEN = 64
-"""The highest number of open files of a slot; another one closes the least recently written file."""
 FEW_OPEN = 8
 SMALL_BUFFER_BYTES = 64 << 10
 """The buffer of each file if more than a few are open."""

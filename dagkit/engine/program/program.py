@@ -336,12 +336,6 @@ class Program:
             found |= {target.into: source for ends in outputs.values() for target in ends}
         return found
 
-    @cached_property
-    def fed(self) -> frozenset[Port]:
-        """The connected inputs."""
-        linked = {into for stage in self.stages for into in stage.links.values()}
-        return frozenset(linked | {target.into for target in self.targets.values()})
-
     def after(self, operator: str) -> frozenset[str]:
         """All operators that the items of an operator may reach in the same window."""
         found: set[str] = set()

@@ -12,6 +12,7 @@ from typing import Any
 
 from dagkit.engine.files.staging import Part
 from dagkit.engine.inputs.discoveries import Discovery, DiscoveryCodec
+from dagkit.engine.inputs.event_times import later
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.checkpoint import Checkpoint
 from dagkit.engine.record.compatibility import operator_renamed
@@ -180,7 +181,7 @@ class Journal:
                 kind=NAMED_STATE_KIND if discovery.operator in self.writing.named else STATE_KIND,
                 value=_text(document, discovery.operator),
             ),
-            watermark=_later(planned.watermark, watermark),
+            watermark=later(planned.watermark, watermark),
             extra=extra,
         )
         record = root.append(event, [content] if rows else [], planned=planned)
@@ -212,7 +213,7 @@ class Journal:
         event = planned.execute(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             checkpoint=checkpoint_of(kept),
-            watermark=_later(planned.watermark, times.application),
+            watermark=later(planned.watermark, times.application),
         )
         chain.append(event, [content, kept] if rows else [kept], planned=planned)
         self._checkpoint = stored
@@ -280,11 +281,6 @@ def _document_of(root: Chain, seq: int) -> Mapping[str, Any]:
     assert event.new_source_state is not None, f"block {seq} of {root.name} is named as one that holds state"
     document: Mapping[str, Any] = json.loads(event.new_source_state.value)
     return document
-
-
-def _later(before: datetime | None, now: datetime | None) -> datetime | None:
-    """Return the later watermark: a watermark never goes back."""
-    return max((instant for instant in (before, now) if instant is not None), default=None)
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 """The pieces of one output file, where they are now, and the work of the windows that wrote them."""
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped
@@ -143,6 +142,6 @@ def place_of(part: Part, completed: Mapping[str, Sequence[Part]], application_pa
         return PiecePlace(part, staged, 0)
     if whole is None or whole.length != sum(piece.length for piece in pieces):
         return None
-    starts = itertools.accumulate((piece.length for piece in pieces), initial=0)
+    starts = accumulate((piece.length for piece in pieces), initial=0)
     at = next((start for start, piece in zip(starts, pieces, strict=False) if piece.part == part.part), None)
     return None if at is None else PiecePlace(part, part.file, at)

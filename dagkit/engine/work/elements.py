@@ -1,6 +1,6 @@
 """The elements of a splittable operator: the work that they describe, and their JSON form."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -288,7 +288,7 @@ class Elements:
         if not made:
             raise _parts_mismatched(self.into, whole, "there is no part")
         if isinstance(whole, ByteKeyRange):
-            _refuse_unless_touching(self.into, whole, made)
+            made = [part for _, _, part in _touching(self.into, whole, made)]
         trackers = [self._tracker(element, part) for part in made]
         with self.code():
             bounded = [tracker.is_bounded() for tracker in trackers]
@@ -301,26 +301,14 @@ class Elements:
             yield start, end, part
 
 
-def _touching(
-    into: Address, whole: OffsetRange, parts: Iterable[OffsetRange]
-) -> Iterator[tuple[int, int, OffsetRange]]:
-    """Parts of a range of offsets, one by one: there may be many."""
-    reached = whole.start
-    for part in parts:
-        if part.start != reached:
-            raise _parts_mismatched(into, whole, f"{part} follows what ends at {reached}")
-        reached = part.stop
-        yield part.start, part.stop, part
-    if reached != whole.stop:
-        raise _parts_mismatched(into, whole, f"the last part ends at {reached}")
-
-
-def _refuse_unless_touching(into: Address, whole: ByteKeyRange, parts: Sequence[ByteKeyRange]) -> None:
+def _touching(into: Address, whole: Any, parts: Iterable[Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Parts of a range of offsets or of keys, one by one: there may be many."""
     reached = whole.start
     for part in parts:
         if part.start != reached:
             raise _parts_mismatched(into, whole, f"{part} follows what ends at {reached!r}")
         reached = part.stop
+        yield part.start, part.stop, part
     if reached != whole.stop:
         raise _parts_mismatched(into, whole, f"the last part ends at {reached!r}")
 

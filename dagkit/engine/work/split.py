@@ -144,10 +144,6 @@ class SplitPlanner:
         self.made.append(PlannedSplit(item, pieces, why))
         return pieces
 
-    def take_back(self, count: int) -> None:
-        """Forget all cuts but the first `count`."""
-        del self.made[count:]
-
     def millis(self, item: WorkItem) -> float:
         return self.forecast.millis(item)
 
@@ -197,7 +193,7 @@ def _allocated_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutt
     slot_work, most = whole or whole_blocks(timed, slots)
     if most_cut < most:
         return cut
-    cutter.take_back(made)
+    del cutter.made[made:]  # these cuts are not used
     return slot_work
 
 

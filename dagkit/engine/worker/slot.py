@@ -253,7 +253,7 @@ class SlotRun:
         cpu_nanos, busy = activity.cpu_nanos(), activity.busy.divided(busy_millis)
         for name, life in self._lives.items():
             reading, ended = self.readings.get(name), activity.ended[name]
-            fed = [port for port in input_ports(type(life.operator)) if (name, port) in self.program.fed]
+            fed = [port for port in input_ports(type(life.operator)) if (name, port) in self.program.feeders]
             taken = {port: self.binding.passed((name, port)) for port in fed}
             if reading is not None:
                 taken[work_port(reading.operator)] = reading.done.begun

@@ -7,7 +7,7 @@ window, what of all that was consumed, and what waits. From these the whole hist
 an input operator found it or one in the middle of the graph.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, NonNegativeInt, model_validator
@@ -159,6 +159,13 @@ class Work(Wire):
     @property
     def by_input(self) -> Mapping[str, InputWork]:
         return {part.input: part for part in self.inputs or ()}
+
+    @property
+    def all_consumed(self) -> Iterator[Span]:
+        """The spans that the window consumed, of all inputs."""
+        yield from self.consumed
+        for part in self.inputs or ():
+            yield from part.consumed
 
 
 WORK_SCHEMA = DataSchema(

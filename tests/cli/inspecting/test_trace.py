@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import fastavro
@@ -13,6 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dagkit.engine.record import written_file
+from dagkit.engine.record.written_file import WrittenFile
+from dagkit.runs import retrace
+from tests.engine.files.cast import part
 from tests.old_files import aged
 from tests.operators.compression.test_compressed import COMPRESS
 
@@ -484,6 +489,22 @@ def test_a_file_that_another_program_took_is_a_mistake_in_the_command(traced, wr
     filesystem.rm(path, recursive=True)
     answer = trace(f"{place}/0:1")
     assert (answer.code, "it is not complete yet, or was moved away" in " ".join(answer.err.split())) == (2, True)
+
+
+def test_no_piece_after_that_of_the_line_is_read(tmp_path, monkeypatch):
+    class Counted(io.FileIO):
+        def read(self, size=-1):
+            content = super().read(size)
+            read.append(len(content))
+            return content
+
+    (tmp_path / "0").write_bytes(b"one\ntwo\nthree\n")
+    parts = tuple(part(str(tmp_path / "0"), f"{number}", length=length) for number, length in enumerate((4, 4, 6)))
+    read: list[int] = []
+    for module in (retrace, written_file):
+        monkeypatch.setattr(module, "opened", Counted, raising=False)
+    found = retrace._located(SimpleNamespace(operators={}), WrittenFile(parts, {}, {}), parts[0].file, 2)
+    assert (found[:3], sum(read)) == ((parts[1], b"two\n", 0), 8)
 
 
 def test_an_application_or_a_file_that_changed_is_reported(traced, write):

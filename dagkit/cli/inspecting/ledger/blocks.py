@@ -46,8 +46,7 @@ def _lines(chain: Chain, record: Record) -> Iterator[str]:
         checkpoint = Checkpoint.model_validate(whole)
         yield f"window: {checkpoint.window}"
         work, counts = checkpoint.work, checkpoint.rows
-        spans = [*work.consumed, *(span for part in work.inputs or () for span in part.consumed)]
-        yield from _named("read", spans)
+        yield from _named("read", list(work.all_consumed))
         yield from _named("wrote", _pieces(chain, record))
         finished = by_file(checkpoint.output.finished)
         earlier = {file: pieces for file, pieces in finished.items() if len(in_order(pieces)) > 1}
