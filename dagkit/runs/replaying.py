@@ -66,11 +66,8 @@ class Compared:
 
 def windows_of(ledger: Ledger, path: str) -> list[int]:
     """The windows that read a file."""
-    return [
-        window.checkpoint.window
-        for window in own_windows(ledger, json.dumps(path)[1:-1].encode())
-        if any(is_named(span.source, path) for span in window.checkpoint.work.all_consumed)
-    ]
+    checkpoints = (window.checkpoint for window in own_windows(ledger, json.dumps(path)[1:-1].encode()))
+    return [each.window for each in checkpoints if any(is_named(span.source, path) for span in each.work.all_consumed)]
 
 
 def replayed(compilation: Compilation, ledger: Ledger, place: str, window: int, shadow: Path) -> Iterator[Compared]:

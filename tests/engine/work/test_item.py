@@ -148,7 +148,8 @@ def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path):
     desk = desk_of(tmp_path, until=Until.ONCE, looks=SIX, defers_at=(2, 4), hurried=False)
     began = desk.clock.now()
     assert numbers(desk.run()) == numbers_expected(SIX, 0, doubled=False)
-    assert (desk.clock.now() - began).total_seconds() >= 2
+    # Slots may have divided the work, so that both parts wait at a time.
+    assert (desk.clock.now() - began).total_seconds() >= 1
 
 
 def test_nothing_is_allocated_before_it_is_due(tmp_path):
