@@ -4,8 +4,10 @@
 
 import json
 import logging
+import os
 import socket
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -15,6 +17,7 @@ from dagkit.api.running import Until
 from dagkit.api.secrets import MASK
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
+from dagkit.engine.program import operator_output
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.operator_output import MOST_REPORTED, LogPlace, SlotOutput, captured, muted
 from dagkit.engine.run.loop import Loop
@@ -24,6 +27,7 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import Filter, Items
 from tests.backends.slots import InSlots
 from tests.engine.cast import chain
+from tests.patience import join, within
 
 _log = logging.getLogger("author")
 SECRET = "hidden-from-logs"  # noqa: S105 - the test looks for it
@@ -163,3 +167,20 @@ def test_what_an_input_operator_prints_is_in_the_log(tmp_path):
     graph = chain(finds=Looking(), loud=Loud())
     launch(graph, until="once", machine=Machine("reference"), path=tmp_path / "app")
     assert ("printed", "stdout", 1, "finds", "looking") in lines_in(tmp_path / "app")
+
+
+def test_a_process_that_is_forked_while_another_thread_begins_to_capture_can_capture():
+    codes = []
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if operator_output._changing.acquire(timeout=within(1)) else 1)
+        codes.append(os.waitpid(child, 0)[1])
+
+    forking = threading.Thread(target=fork)
+    with operator_output._changing:
+        forking.start()
+        forking.join(0.2)  # it waits for the lock
+    join(forking)
+    assert codes == [0]

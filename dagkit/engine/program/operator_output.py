@@ -184,6 +184,9 @@ def append(place: LogPlace | None, lines: Iterable[str]) -> None:
 _running: dict[int, SlotOutput] = {}
 """The output of the slot that each thread runs."""
 _changing = threading.Lock()
+# The reference forks for a window while the driver looks for input: the child would inherit a lock that nothing opens.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
 
 
 def present() -> SlotOutput | None:
