@@ -30,8 +30,8 @@ _ENDINGS = {
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "archive"),
 }
 _COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4")
-_BYTES, _FILES, _ROWS, _MOST_LISTED = 1 << 18, 20, 1000, 100_000
-"""How much is looked at: bytes of a file, files, rows of a file, and names of files."""
+_BYTES, _FILES, _ROWS, _MOST_LISTED = 1 << 18, 100, 20_000, 100_000
+"""How much is looked at: bytes of a file, files, rows of all files together, and names of files."""
 _NUMBER = re.compile(r"[-+]?[\d.,]+")
 _BAD_FILES = {"Splitter.prop.onBadFile": "quarantine", "Reader.prop.onBadFile": "quarantine"}
 """One file that cannot be read does not stop the others: `dagkit files ls` names it."""
@@ -63,7 +63,8 @@ def origin_of_files(place: Path, row: str) -> Origin:
         endings = [ending for ending, form in _ENDINGS.items() if (form == kind) is (kind != _TEXT)]
         # Text has no ending of its own, so the endings of the other formats are ignored instead.
         setting = "ignoreFilePatternRegularExp" if kind == _TEXT else "filePatternRegularExp"
-        properties[f"Splitter.prop.scanner.{setting}"] = f".*({_either(endings)})({_either(_COMPRESSED)})?"
+        # In upper and lower case, as the files were counted.
+        properties[f"Splitter.prop.scanner.{setting}"] = f"(?i).*({_either(endings)})({_either(_COMPRESSED)})?"
         notes.append("not read: " + ", ".join(f"{number:,} {_files_of(other, number)}" for other, number in others))
         notes[-1] += "; archives are to be unpacked" if _ARCHIVE in dict(others) else ""
     number = f"{count:,}" if len(paths) < _MOST_LISTED else f"more than {_MOST_LISTED:,}"
@@ -98,17 +99,19 @@ def _either(endings: Iterable[str]) -> str:
 
 
 def _csv(paths: Sequence[Path], row: str) -> Origin:
-    heads = [_head(path) for path in paths]
+    classes = Classes()
+    heads = _heads(paths, classes.remarks)
+    most = max(1, _ROWS // len(heads))
     separator = max(",;\t|", key=lambda each: _regularity(heads[0][0], each))
-    sheets = [sheet for text, _ in heads if (sheet := _cells(text, separator))]
+    sheets = [sheet for text, _ in heads if (sheet := _cells(text, separator, most + 1))]
     if not sheets:
         raise WrongUsage(f"{printable(str(paths[0]))} has no row to look at")
-    ((first, like),) = Counter(tuple(sheet[0]) for sheet in sheets).most_common(1)
+    ((first, _),) = Counter(tuple(sheet[0]) for sheet in sheets).most_common(1)
     has_header = len({*first}) == len(first) and all(name and not _NUMBER.fullmatch(name) for name in first)
     columns = first if has_header else [f"column_{number}" for number in range(1, len(first) + 1)]
-    alike = [sheet for sheet in sheets if not has_header or tuple(sheet[0]) == first]
-    rows = [cells for sheet in alike for cells in sheet[has_header:_ROWS] if len(cells) == len(first)]
-    classes = Classes()
+    # Readers take columns by their names, whatever their order.
+    alike = [sheet for sheet in sheets if not has_header or sorted(sheet[0]) == sorted(first)]
+    rows = [cells for sheet in alike for cells in _in_order(sheet, first if has_header else ())]
     nulls = classes.add_rows(row, columns, rows, _about("row", len(rows), len(alike)))
     settings = [
         f"record_type={row}",
@@ -117,17 +120,27 @@ def _csv(paths: Sequence[Path], row: str) -> Origin:
         *([f"null_values={('', *sorted(nulls))}".replace("'", '"')] if nulls else []),
         *_encoding(heads, classes.remarks),
     ]
-    if has_header and like < len(sheets):
-        classes.remarks.append(f"{len(sheets) - like} of {len(sheets)} files have other columns, and are set aside")
+    if len(alike) < len(sheets):
+        others = len(sheets) - len(alike)
+        classes.remarks.append(f"{others} of {len(sheets)} files have other columns, and are set aside")
     return _typed("Csv", settings, classes)
 
 
+def _in_order(sheet: Sequence[Sequence[str]], names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The rows of a sheet with as many cells as its first one, in the order of these names, if it has a header."""
+    order = [sheet[0].index(name) for name in names] or range(len(sheet[0]))
+    for cells in sheet[bool(names) :]:
+        if len(cells) == len(order):
+            yield [cells[place] for place in order]
+
+
 def _json_lines(paths: Sequence[Path], row: str) -> Origin:
-    heads = [_head(path) for path in paths]
-    records = [record for text, _ in heads for record in islice(_objects(text), _ROWS)]
+    classes = Classes()
+    heads = _heads(paths, classes.remarks)
+    most = max(1, _ROWS // len(heads))
+    records = [record for text, _ in heads for record in islice(_objects(text), most)]
     if not records:
         raise WrongUsage(f"{printable(str(paths[0]))} has no line with a JSON object, and only such files are read")
-    classes = Classes()
     classes.add_records(row, records, _about("record", len(records), len(heads)))
     return _typed("JsonLines", [f"record_type={row}", *_encoding(heads, classes.remarks)], classes)
 
@@ -152,7 +165,7 @@ def _avro(_: Sequence[Path], __: str) -> Origin:
 
 def _text(paths: Sequence[Path], _: str) -> Origin:
     notes: list[str] = []
-    settings = "".join(_encoding([_head(path) for path in paths], notes))
+    settings = "".join(_encoding(_heads(paths, notes), notes))
     return Origin("", "FileSplitterInput", "LineReader", "PartWriter()", settings=settings, rejects=False, notes=notes)
 
 
@@ -164,15 +177,28 @@ def _about(what: str, count: int, files: int) -> str:
     return f"A {what}, as {seen} looked. Others are rejected: change a type to let them pass."
 
 
+def _heads(paths: Sequence[Path], remarks: list[str]) -> list[tuple[str, str]]:
+    """The first lines of each file that can be read, with its encoding. Raise WrongUsage if none can."""
+    heads, refused = [], []
+    for path in paths:
+        try:
+            heads.append(_head(path))
+        except OSError as error:
+            refused.append(f"{printable(str(path))} cannot be read: {printable(str(error))}")
+    if not heads:
+        raise WrongUsage(refused[0])
+    if refused:
+        more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+        remarks.append(f"{refused[0]}{more}: such files are set aside")
+    return heads
+
+
 def _head(path: Path) -> tuple[str, str]:
     """The first lines of a file, and its encoding; empty for ASCII, which is text in each of them but UTF-16."""
     import pyarrow as pa  # noqa: PLC0415 - not loaded by other commands
 
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            content: bytes = stream.read(_BYTES)
-    except OSError as refused:
-        raise WrongUsage(f"{printable(str(path))} cannot be read: {refused}") from refused
+    with pa.input_stream(str(path), compression="detect") as stream:
+        content: bytes = stream.read(_BYTES)
     is_whole, encoding = len(content) < _BYTES, "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         # The bytes may end within a character.
@@ -197,11 +223,11 @@ def _encoding(heads: Sequence[tuple[str, str]], remarks: list[str]) -> list[str]
     return [] if chosen == "utf-8" else [f'encoding="{chosen}"']
 
 
-def _cells(text: str, separator: str) -> list[list[str]]:
+def _cells(text: str, separator: str, most: int = 1000) -> list[list[str]]:
+    """The first rows of a text; none if they are no CSV."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=False)
     try:
-        return [
-            cells for cells in csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=False) if cells
-        ]
+        return list(islice(filter(None, reader), most))
     except csv.Error:
         return []
 

@@ -62,14 +62,18 @@ class Classes:
         Return the texts that stand for missing values besides the empty one.
         """
         values = list(zip(*rows, strict=True)) or [()] * len(columns)
-        hints, nulls = {}, set()
+        hints, nulls, empty = {}, set(), []
         for column, texts in zip(columns, values, strict=True):
             kind, unfit = _type_of([text for text in texts if text and text not in NULLS])
             missing = {"", *(NULLS if kind != "str" else ())}.intersection(texts)
             hints[column] = _optional(kind, bool(missing))
             nulls |= missing - {""}
+            empty += [column] if missing else []
             self._remark(column, "row", kind, unfit, len(texts))
         self._add(name, hints, about)
+        if empty:
+            names = ", ".join(map(printable, empty))
+            self.remarks.append(f"{names}: empty in some rows, which pass with None; remove `| None` to reject them")
         return nulls
 
     def add_records(

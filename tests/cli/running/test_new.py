@@ -142,10 +142,35 @@ def test_the_columns_of_csv_files_have_the_types_that_nearly_all_of_their_values
     assert "    id: int\n    name: str\n    price: float | None\n" in code
     assert 'CsvContext(record_type=Row, separator=";")' in code
     assert "reads 1 CSV file in" in answer.err
-    assert "id: 1 of 21 values are no int; their rows are rejected\nnot read: 1 text file\n" in answer.err
+    assert "id: 1 of 21 values are no int; their rows are rejected\n" in answer.err
+    assert "price: empty in some rows, which pass with None; remove `| None` to reject them\n" in answer.err
+    assert "not read: 1 text file\n" in answer.err
     assert rows_written() == [{"id": i, "name": "Ann", "price": i + 0.5} for i in range(20)]
     (rejected,) = Path("mine/rejected").iterdir()
     assert json.loads(rejected.read_text())["text"] == "x;Bob;"
+
+
+def test_files_are_read_whatever_the_case_of_their_endings_and_the_order_of_their_columns(dagkit, write):
+    write("in/a.csv", "id,name\n1,Ann\n")
+    write("in/b.CSV", "name,id\nBob,2\n")
+    write("in/README.TXT", "a note\n")
+    code, answer = made(dagkit, "--from", "in")
+    assert "    id: int\n    name: str\n" in code
+    assert ("reads 2 CSV files in" in answer.err, "set aside" in answer.err) == (True, False)
+    assert sorted((row["id"], row["name"]) for row in rows_written()) == [(1, "Ann"), (2, "Bob")]
+
+
+def test_a_file_that_cannot_be_read_keeps_no_other_from_being_looked_at(dagkit, write):
+    write("in/a.csv", "id,name\n1,Ann\n")
+    write("in/b.csv.gz", "no gzip file\n")
+    code, answer = made(dagkit, "--from", "in")
+    assert "    id: int\n" in code
+    assert "in/b.csv.gz cannot be read: " in answer.err
+    assert ": such files are set aside\n" in answer.err
+    assert rows_written() == [{"id": 1, "name": "Ann"}]
+    Path("in/a.csv").unlink()
+    refused = dagkit("new", "another", "--from", "in")
+    assert (refused.code, "b.csv.gz cannot be read" in refused.err) == (2, True)
 
 
 def test_codes_days_that_there_are_not_and_names_that_are_no_identifiers_are_kept_as_they_are(dagkit, write):
