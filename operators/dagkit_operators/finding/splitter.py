@@ -415,13 +415,14 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
             return self._examines_again()
         self._inode = there
         self.refused.pop(status.path, None)
-        if status.path in self._changed:
-            self._changed.remove(status.path)
-            self.files_read_again += 1
-            self.first_read_again = self.first_read_again or shown(status.path)
+        has_changed = status.path in self._changed
+        self._changed.discard(status.path)
         reason = self._before.add(status, there, content)
         if reason:
             _log.warning("%s %s, and is skipped", shown(status.path), reason)
+        elif has_changed:
+            self.files_read_again += 1
+            self.first_read_again = self.first_read_again or shown(status.path)
         return not reason
 
     def _begin_accepted(self, status: Found) -> Cut | None:

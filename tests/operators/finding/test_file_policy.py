@@ -694,6 +694,16 @@ def test_known_content_is_skipped_where_asked(happens, finder, folder):
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
+def test_a_file_whose_time_alone_changed_does_not_count_as_read_again_if_known_content_is_skipped(folder):
+    found = Running(folder, skip_known_content=True)
+    assert found.look() == ["a.log"]
+    write(folder / "a.log", "one\n", at=3000)
+    write(folder / "b.log", "two\n", at=3000)
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["b.log"], 0)
+    write(folder / "a.log", "other\n", at=4000)
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log"], 1)
+
+
 def test_of_two_files_with_one_content_the_older_is_read(folder, caplog):
     write(folder / "0.log", "one\n", at=2000)
     (folder / "empty").touch()
