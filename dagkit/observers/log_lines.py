@@ -120,6 +120,7 @@ _SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     "failed": lambda fields: f"{fields['message']}; {'the window runs again' if fields['again'] else 'the run ends'}",
     "committed": _committed,
     "reshaped": _reshaped,
+    "found_nothing": lambda _: "found nothing, and is not committed",
     "draining": lambda _: "stopping: the windows in flight end first",
     "ended": lambda _: "ended",
     "stopped": _message,

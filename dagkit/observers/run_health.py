@@ -66,6 +66,8 @@ def _speed(now: RunSnapshot) -> Iterator[Remark]:
         if window.shares:
             operator, share = max(window.shares.items(), key=lambda item: item[1])
             stale = f"{printable(operator)} takes {share:.0%} of its time; {stale}"
+        elif now.busiest is not None:
+            stale = f"busiest in the window before: {busiest(now.busiest)}"
         yield Remark(f"window {window.window:,} has run for {ran}", window.since, stale, view="windows")
         return
     most = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"

@@ -98,6 +98,7 @@ HAPPENINGS = {
         },
     ),
     "waiting": (events.Waiting(["op: pending files: 1"]), {"reasons": ["op: pending files: 1"]}),
+    "found_nothing": (events.FoundNothing(3), {"window": 3}),
     "draining": (events.Draining(3), {"window": 3}),
     "ended": (events.Ended(4), {"window": 4}),
 }

@@ -15,7 +15,7 @@ from dagkit.engine.parts.searching import RecordSearch
 from dagkit.engine.parts.taps import rejected_in
 from dagkit.engine.program.operator_output import append
 from dagkit.engine.record.checkpoint import Checkpoint
-from dagkit.engine.record.run_events import Committed, Measured, Queue
+from dagkit.engine.record.run_events import Committed, FoundNothing, Measured, Queue
 from dagkit.engine.record.statistics import AggregatedMetrics, aggregators_of, stage_runs, window_stats
 from dagkit.engine.record.work_history import aside_in
 from dagkit.engine.work.queue import WorkQueue
@@ -41,6 +41,8 @@ class Publishing(RunPart):
             self._report_waiting()
 
     def drop(self, window: InFlightWindow, answer: Answer) -> None:
+        if window.is_published:
+            self._publisher.publish(FoundNothing(window.window_id))
         # A poll in vain is not committed, and may still bring another reason.
         self._report_waiting()
 

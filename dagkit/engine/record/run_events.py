@@ -73,7 +73,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A window runs. A window that only polls endless inputs is reported when it is committed."""
+    """A window runs. One that only polls endless inputs is reported when it runs for long, or when it is committed."""
 
     window_id: int
     blocks: int
@@ -196,6 +196,13 @@ class Reshaped:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundNothing:
+    """A window that has started polled endless inputs in vain, and is not committed."""
+
+    window_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Draining:
     """The run was asked to stop: it ends after the windows in flight."""
 
@@ -260,6 +267,7 @@ RunEvent = (
     | Reshaped
     | Waiting
     | Working
+    | FoundNothing
     | Draining
     | Ended
 )

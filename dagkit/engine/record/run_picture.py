@@ -19,6 +19,7 @@ from dagkit.engine.record.run_events import (
     Ended,
     Failed,
     Found,
+    FoundNothing,
     Measured,
     Reshaped,
     Resumed,
@@ -117,7 +118,7 @@ class RunPicture:
 
     def __call__(self, event: RunEvent) -> None:
         match event:
-            case Starting() | Resumed() | Draining() | Ended():
+            case Starting() | Resumed() | FoundNothing() | Draining() | Ended():
                 self._changed(event)
             case Found():
                 self._found(event)
@@ -159,7 +160,7 @@ class RunPicture:
 
     # ---- single events
 
-    def _changed(self, event: Starting | Resumed | Draining | Ended) -> None:
+    def _changed(self, event: Starting | Resumed | FoundNothing | Draining | Ended) -> None:
         """Note another state."""
         now = self._now
         windows, status = now.windows, now.status
@@ -172,6 +173,8 @@ class RunPicture:
                 self._set(state="running", step="", resumed_after=window_id, window=window_id)
                 self._set(pending_elements=waiting, queued=pending)
                 self._set(**event.aside._asdict())
+            case FoundNothing(window_id=window_id):
+                self._set(windows=windows.without(window_id))
             case Draining():
                 self._set(state="draining")
             case Ended(window_id=window_id):

@@ -21,7 +21,7 @@ State = Literal["starting", "running", "draining", "stopped", "failed", "restart
 
 LEAST_BUSY = 0.05
 """The least share of the time by which an operator is called the busiest."""
-_LONG_SECONDS = 60.0
+_LONG_SECONDS = 20.0
 """A window that takes less time is not overdue."""
 _UNUSUAL = 3
 """A window is overdue after so many times its time."""

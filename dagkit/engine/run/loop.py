@@ -27,6 +27,8 @@ from dagkit.ledger import SequenceTaken
 
 LONGEST_AFTER_STOP = timedelta(seconds=5)
 """How much longer than its length a window may run in the driver after a request to stop."""
+_LONG_POLL = timedelta(seconds=2)
+"""After this time the start of a window that polls is published."""
 _log = logging.getLogger(__name__)
 
 
@@ -230,6 +232,10 @@ class Loop:
         if not run.in_flight.has_completed:
             run.woken.wait(None if until is None else max(0.0, (until - run.now()).total_seconds()))
             if not run.in_flight.has_completed:
+                # A poll that lasts has mostly found something, whose processing takes long.
+                for window in run.in_flight:
+                    if run.now() - window.began >= _LONG_POLL:
+                        run.publisher.started(window)
                 run.publisher.working(run.backend.running(), run.now())
         run.woken.clear()
 

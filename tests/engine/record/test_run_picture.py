@@ -17,6 +17,7 @@ from dagkit.engine.record.run_events import (
     Ended,
     Failed,
     Found,
+    FoundNothing,
     Measured,
     Queue,
     Reshaped,
@@ -242,6 +243,11 @@ def test_the_fields_of_groups_stand_among_the_others_in_the_status_file(picture)
         "received_per_second sent_per_second positions_per_second busy skew by_partition elements_begun pending "
         "underway eta_seconds"
     )
+
+
+def test_a_window_that_found_nothing_runs_no_more(picture):
+    assert seen(picture, *WINDOW, Started(4, 1, None, {})).in_flight
+    assert seen(picture, FoundNothing(4)).in_flight == ()
 
 
 def test_the_page_of_spark_is_kept_through_the_later_steps(picture):

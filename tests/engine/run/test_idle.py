@@ -5,7 +5,7 @@ import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,7 +14,7 @@ from dagkit.api.running import Until
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.program.points import Point
-from dagkit.engine.record.run_events import Committed, RunEvent
+from dagkit.engine.record.run_events import Committed, FoundNothing, RunEvent, Started
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
@@ -34,6 +34,7 @@ from dagkit_operators import (
     Watch,
 )
 from tests.engine.cast import Collect, Desk, Script, blocks_after_polls, chain
+from tests.patience import within
 from tests.services.rabbitmq import send
 
 SECONDS = 600
@@ -248,6 +249,38 @@ def test_a_window_answers_all_earlier_requests(tmp_path):
     desk = continuous(tmp_path, (1,), *[()] * 9, (2,), kind=Wishful, visible_millis=1500)
     (state,) = desk.run(windows=3).state["writer"]
     assert state["parts"][""]["count"] == 2, "no window runs for a request that an earlier one has answered"
+
+
+class Long(Feed):
+    """Polls until its start is published."""
+
+    kind = "idle.long/1"
+    clock: ClassVar = FakeClock()
+    is_published: ClassVar = threading.Event()
+
+    def process(self, element, tracker):
+        yield from ()
+        self.clock.advance(seconds=3)
+        assert self.is_published.wait(within(30))
+        tracker.defer_remainder(timedelta(milliseconds=element))
+
+
+def test_the_start_of_a_window_that_polls_is_published_if_it_takes_long_and_that_it_found_nothing(tmp_path):
+    heard: list[type] = []
+
+    def observe(event: RunEvent) -> None:
+        heard.append(type(event))
+        if isinstance(event, Started):
+            Long.is_published.set()
+        if isinstance(event, Committed):
+            Long.is_published.clear()
+        if isinstance(event, FoundNothing):
+            loop.stop()
+
+    draw = chain(items=Items(items=[1000]), feed=Long())
+    loop = Desk(tmp_path, draw, clock=Long.clock, until=Until.STOPPED).loop(observers=[observe])
+    loop.run()
+    assert [kind for kind in heard if kind in (Started, Committed, FoundNothing)][-2:] == [Started, FoundNothing]
 
 
 def test_the_command_prints_when_the_next_file_becomes_visible(capsys):
