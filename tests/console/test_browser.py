@@ -192,6 +192,15 @@ def test_the_health_of_a_run_is_sentences_the_worst_first(finished_page):
     assert {text for _, text in shown[1:]} == {"Keeping up: nothing waits.", "Busiest: Score 92%. More"}
 
 
+def test_a_run_with_a_long_window_does_not_keep_up_and_one_without_its_server_is_not_done(finished_page):
+    long = {"text": "window 6 has run for 25 s", "since": None, "details": "", "warns": True, "view": "windows"}
+    assert [kind for kind, _ in finished_page.evaluate(HEALTH, {"remarks": [long]})] == ["warn"]
+    stopped = {"state": "stopped", "at": "2026-01-01T11:00:00Z", "waits_for": ["Kafka has not answered for 9 s"]}
+    shown = finished_page.evaluate(HEALTH, stopped)
+    assert [kind for kind, _ in shown] == ["warn", "warn"]
+    assert "there may be input that was not read" in shown[0][1]
+
+
 def test_a_run_that_waits_for_a_server_does_not_keep_up(finished_page):
     waiting = {"waits_for": ["the broker of the queue q has not answered for 17 s: refused"]}
     shown = finished_page.evaluate(HEALTH, waiting)

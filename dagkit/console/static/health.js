@@ -50,6 +50,7 @@ function ended(status) {
     case "stopped":
       return [status.pending_elements
         ? ["warn", `Stopped at ${lately(status.at)}; ${counted(status.pending_elements, "element")} wait for the next launch.`]
+        : status.waits_for?.length ? ["warn", `Stopped at ${lately(status.at)}; there may be input that was not read.`]
         : ["fine", `Stopped at ${lately(status.at)}${status.set_aside ? "" : ", with nothing left to do"}.`]];
     default:
       return [];
@@ -80,7 +81,8 @@ function keepsUp(status) {
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
   if (total(whole) <= total(sums(read))) {
-    if (status.waits_for?.length) return []; // `troubles` has these sentences
+    const isLong = status.remarks.some(({ warns, view }) => warns && view === "windows");
+    if (status.waits_for?.length || isLong) return []; // `troubles` has these sentences
     return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
   }
   const share = total(done) / total(whole);

@@ -156,7 +156,8 @@ class RunPicture:
             again=False,
         )
         windows = self._now.windows
-        self._set(state="failed", step="", windows=windows.stopped(), error=last)
+        # The error says what the run waited for.
+        self._set(state="failed", step="", windows=windows.stopped(), error=last, waits_for=())
 
     # ---- single events
 
