@@ -279,17 +279,17 @@ def test_an_operator_that_reports_impossible_work_is_named(tmp_path, mistake, to
 
 
 @pytest.mark.parametrize(
-    ("mistake", "told"),
+    ("mistake", "message"),
     [
         ("range", r"numbered.truncate made OffsetRange\(3, 9\) of OffsetRange\(2, 9\)"),
         ("pair", r"numbered.truncate made OffsetRange\(3, 9\) of OffsetRange\(2, 9\)"),
         ("text", "Careless.truncate gave, for .* 'all', which is no range"),
     ],
 )
-def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path, mistake, told):
+def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path, mistake, message):
     draw: Any = partial(numbers_of_names, NINE, defers_at=(2,))
     Desk(tmp_path, draw(), clock=FakeClock()).run(windows=1)
-    with pytest.raises(DagkitError, match=told):
+    with pytest.raises(DagkitError, match=message):
         Desk(tmp_path, draw(kind=partial(Careless, mistake=mistake)), until=Until.DRAINED, clock=FakeClock()).run()
 
 
