@@ -279,8 +279,7 @@ class _Rerun:
         for written in self._written(chain[-1], placed, _TOGETHER):
             for output in outputs:
                 output.add(written)
-        whole, own = outputs
-        return [own] if own.content == whole.content else outputs
+        return outputs
 
     def _origins(self, output: _Output, wire: Wire, at: int, line: bytes) -> Iterator[Origin]:
         """Yield the origin of the item of which a line was written at a position of an output."""
