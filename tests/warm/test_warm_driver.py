@@ -149,12 +149,23 @@ def test_a_launch_ends_as_a_process_of_python_does(launch):
     assert answered(launch(late)) == (0, "thread\nexit\n", "")
 
 
+WAITS = """
+import sys
+
+try:
+    print("waits", flush=True)
+    input()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -signal.SIGTERM, marks=pytest.mark.trial)]
 )
 def test_signals_reach_the_launch(number, code, launch):
-    waits = "try:\n    print('waits', flush=True)\n    input()\nexcept KeyboardInterrupt:\n    sys.exit(130)"
-    waiting = launch(f"import sys\n{waits}")
+    # With this, a system call never ends by a signal, as if each came right before the system call.
+    waiting = launch(f"import signal\nsignal.siginterrupt({int(number)}, False)\n{WAITS}")
     assert first_line(waiting) == "waits"
     waiting.send_signal(number)
     assert waiting.wait(WITHIN) == code

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -15,6 +16,9 @@ from dagkit.runs.warm.place import send
 
 Run = Callable[[Sequence[str], str], None]
 """Runs a command line, given its arguments and the name of its program; it ends with SystemExit."""
+_INTERRUPTING = signal.SIGURG
+"""It only ends a system call: without a handler, it is ignored."""
+_ENTERED_WITHIN_SECONDS = 0.05
 
 
 def run_handed_over(
@@ -31,6 +35,7 @@ def run_handed_over(
     _place(files, request["files"])
     _take_on(request)
     ended = threading.Event()
+    signal.signal(_INTERRUPTING, lambda *_: None)
     threading.Thread(target=_follow, args=(connection, ended), name="dagkit-signals", daemon=True).start()
     code = _code_of(run, request)
     # what Python does at its end, except for freeing memory
@@ -75,6 +80,9 @@ def _follow(connection: socket.socket, ended: threading.Event) -> None:
         assert main.ident is not None, "the main thread runs"
         # To this thread: a signal to the process may reach another one, and leave the main thread in a system call.
         signal.pthread_kill(main.ident, number)
+        # Python handles a signal that comes right before a system call only after it, which may wait for ever.
+        time.sleep(_ENTERED_WITHIN_SECONDS)
+        signal.pthread_kill(main.ident, _INTERRUPTING)
     if not ended.is_set():
         os.kill(os.getpid(), signal.SIGKILL)
 
