@@ -1,12 +1,13 @@
 """A server that does not answer: how long to wait, and when to report it."""
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakSet
+
+from dagkit.ground.forks import over_forks
 
 _logger = logging.getLogger(__name__)
 
@@ -25,10 +26,7 @@ PATIENCE = Patience()
 
 _outages: "WeakSet[Outage]" = WeakSet()
 """Those of this process. One whose server nothing asks any longer is removed with the object that asked."""
-_lock = threading.Lock()
-# A fork while a thread has the lock would leave it locked in the child for ever.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_lock = over_forks(threading.Lock())
 _FORGOTTEN_SECONDS = 120.0
 """After this time without another failure, nothing asks the server any longer: an attempt may take long."""
 

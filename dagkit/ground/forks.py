@@ -1,11 +1,19 @@
-"""Signals in processes that operators fork, as multiprocessing does."""
+"""Signals and locks in processes that operators or dagkit fork, as multiprocessing does."""
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType
 
 Handler = Callable[[int, FrameType | None], object]
+
+
+def over_forks(lock: threading.Lock) -> threading.Lock:
+    """Return the lock, which no forked process inherits while another thread holds it: it would stay locked there."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    return lock
 
 
 def only_here(handler: Handler) -> Handler:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, TextIO, cast
 
+from dagkit.ground.forks import over_forks
 from dagkit.ground.urls import is_url
 
 LOG = "logs/driver.log"
@@ -183,10 +184,8 @@ def append(place: LogPlace | None, lines: Iterable[str]) -> None:
 
 _running: dict[int, SlotOutput] = {}
 """The output of the slot that each thread runs."""
-_changing = threading.Lock()
-# The reference forks for a window while the driver looks for input: the child would inherit a lock that nothing opens.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
+# The reference forks for a window while the driver looks for input.
+_changing = over_forks(threading.Lock())
 
 
 def present() -> SlotOutput | None:
