@@ -53,9 +53,11 @@ def some_of(values: Sequence[T], most: int, *, text: Callable[[T], str] = str, m
     return [*map(text, values[:most]), *([f"and {rest} {more}"] if rest > 0 else [])]
 
 
-def what_was_read(amounts: Mapping[str, int], items: int) -> str:
-    """The positions that were read: `1.5 MB read`; or `1,234 items read`, if inputs without positions sent them."""
-    return f"{in_units(amounts) if any(amounts.values()) or not items else counted(items, 'item')} read"
+def what_was_read(amounts: Mapping[str, int], items: int, *, of_items: str = "read") -> str:
+    """The positions that were read: `1.5 MB read`; or, without any, what was done with items: `1,234 items read`."""
+    if items and not any(amounts.values()):
+        return f"{counted(items, 'item')} {of_items}"
+    return f"{in_units(amounts)} read"
 
 
 def what_was_written(size: int, files: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units, part_done
+from dagkit.ground.amounts import counted, in_bytes, in_units, part_done, what_was_read
 from dagkit.observers.run_log import BACKUPS
 
 Fields = Mapping[str, Any]
@@ -91,8 +91,7 @@ def _found(fields: Fields) -> str:
 def _committed(fields: Fields) -> str:
     files = f", {counted(fields['files'], 'file')} completed" if fields["files"] else ""
     pending = f"; {counted(fields['waiting'], 'element')} pending" if fields["waiting"] else ""
-    items = 0 if any(fields["read"].values()) else fields["received"] or 0
-    read = f"{counted(items, 'item')} handled" if items else f"{in_units(fields['read'])} read"
+    read = what_was_read(fields["read"], fields.get("received") or 0, of_items="handled")
     return f"{read}, {in_bytes(fields['written'])} written{files} in {fields['millis'] / 1000:.1f} s{pending}"
 
 

@@ -277,9 +277,8 @@ def _done(committed: Committed) -> str:
     if committed.received == 0 and not committed.positions and not committed.written:
         due = f"{counted(committed.files, 'file')} completed" if committed.files else "only work that was due"
         return f"no input, {due}"
-    items = 0 if committed.positions else committed.received or 0
-    done = f"{counted(items, 'item')} handled" if items else f"{in_units(committed.read)} read"
-    return f"{done}, {in_bytes(committed.written)} written"
+    read = what_was_read(committed.read, committed.received or 0, of_items="handled")
+    return f"{read}, {in_bytes(committed.written)} written"
 
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
