@@ -27,6 +27,7 @@ PATIENCE = Patience()
 _outages: "WeakSet[Outage]" = WeakSet()
 """Those of this process. One whose server nothing asks any longer is removed with the object that asked."""
 _lock = over_forks(threading.Lock())
+_LONG_SECONDS = 5.0
 _FORGOTTEN_SECONDS = 120.0
 """After this time without another failure, nothing asks the server any longer: an attempt may take long."""
 
@@ -40,7 +41,10 @@ def present_outages() -> tuple[str, ...]:
 
 
 class Outage:
-    """Counts failed attempts. Reports the first failure, then one each minute, and the end of the outage."""
+    """Counts failed attempts. Reports one failure each minute, and the end of an outage that was reported.
+
+    Of the outages that follow within a minute, it reports those that last.
+    """
 
     def __init__(
         self, server: str, now: Callable[[], float] = time.monotonic, *, patience: Patience = PATIENCE
@@ -49,7 +53,9 @@ class Outage:
         self._now = now
         self._patience = patience
         self._began: float | None = None
-        self._reported = 0.0
+        self._reported: float | None = None
+        """When a failure was reported last, of this outage or of one before."""
+        self._was_reported = False
         self._failed = 0.0
         self._reason = ""
         self._pause = patience.first
@@ -80,24 +86,25 @@ class Outage:
         """Record a failed attempt, and return the seconds to wait before the next one: twice as many each time.
 
         If the server has accepted something since the attempt before, the pauses and the time begin again. The log does
-        not: a server that refuses one request in twenty would fill it.
+        not, nor with another outage: a server that refuses one request in twenty would fill it.
         """
         now = self._now()
         self._failed, self._reason = now, reason
         is_first = self._began is None
         if self._began is None or has_progressed:
             self._began, self._pause = now, self._patience.first
-        if is_first:
-            self._reported = now
-            _logger.warning("%s does not answer, and is tried again until it does: %s", self._server, reason)
-        elif now - self._reported >= self._patience.reported_every:
-            self._reported = now
-            _logger.warning("%s", self.sentence)
+        is_long = not self._was_reported and self.seconds >= _LONG_SECONDS
+        if self._reported is None or now - self._reported >= self._patience.reported_every or is_long:
+            self._reported, self._was_reported = now, True
+            if is_first:
+                _logger.warning("%s does not answer, and is tried again until it does: %s", self._server, reason)
+            else:
+                _logger.warning("%s", self.sentence)
         pause, self._pause = self._pause, min(2 * self._pause, self._patience.longest)
         return max(pause, at_least)
 
     def is_over(self) -> None:
         """Record an attempt that succeeded."""
-        if self.is_on:
+        if self._was_reported:
             _logger.warning("%s answers again, after %.0f s", self._server, self.seconds)
-            self._began = None
+        self._began, self._was_reported = None, False

@@ -72,10 +72,25 @@ def test_an_outage_is_reported_at_once_then_every_minute_and_at_its_end(caplog):
     ]
     assert attempts == 26
     assert outage.failed("closed") == 0.1
-    note_reports()
-    assert [text for _, text in reported[5:]] == [
-        "the server does not answer, and is tried again until it does: closed"
-    ]
+
+
+def test_of_the_outages_within_a_minute_those_that_last_are_reported(caplog):
+    now = [0.0]
+    outage = Outage("the server", lambda: now[0])
+
+    def fails_at(*times, answers):
+        caplog.clear()
+        for now[0] in times:
+            outage.failed("busy")
+        now[0] = answers
+        outage.is_over()
+        return [message.removeprefix("the server ") for message in caplog.messages]
+
+    refused = "does not answer, and is tried again until it does: busy"
+    assert fails_at(0, answers=1) == [refused, "answers again, after 1 s"]
+    assert fails_at(10, 12, answers=13) == []
+    assert fails_at(20, 22, 24, 26, answers=30) == ["has not answered for 6 s: busy", "answers again, after 10 s"]
+    assert fails_at(90, answers=91) == [refused, "answers again, after 1 s"]
 
 
 def test_a_child_can_see_outages_if_a_thread_noted_one_at_the_fork():
