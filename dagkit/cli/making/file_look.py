@@ -2,16 +2,18 @@
 
 import codecs
 import csv
+import glob
 import io
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import partial
+from itertools import islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dagkit.cli.making.origin import Origin
 from dagkit.cli.making.record_classes import Classes
@@ -57,7 +59,7 @@ def origin_of_files(place: Path, row: str) -> Origin:
         raise WrongUsage(f"{printable(str(place))} holds only archives, which are not read: unpack them")
     chosen = [path for path in paths if formats[path] == kind]
     origin = _LOOKS[kind](chosen[:: max(1, count // _FILES)][:_FILES], row)
-    properties = {"Splitter.prop.scanner.files": str(place.resolve()), **_BAD_FILES}
+    properties = {"Splitter.prop.scanner.files": str(place.resolve()), **_BAD_FILES, **origin.properties}
     notes = list(origin.notes)
     if others:
         endings = [ending for ending, form in _ENDINGS.items() if (form == kind) is (kind != _TEXT)]
@@ -102,11 +104,15 @@ def _csv(paths: Sequence[Path], row: str) -> Origin:
     classes = Classes()
     heads = _heads(paths, classes.remarks)
     most = max(1, _ROWS // len(heads))
-    separator = max(",;\t|", key=lambda each: _regularity(heads[0][0], each))
-    sheets = [sheet for text, _ in heads if (sheet := _cells(text, separator, most + 1))]
+    found = [_separator(head.text) for head in heads]
+    separator = Counter(filter(None, found)).most_common(1)[0][0] if any(found) else ","
+    separators = [each or separator for each in found]
+    sheets = [_cells(head.text, each, most + 1) for head, each in zip(heads, separators, strict=True)]
+    sheets = list(filter(None, sheets))
     if not sheets:
         raise WrongUsage(f"{printable(str(paths[0]))} has no row to look at")
     ((first, _),) = Counter(tuple(sheet[0]) for sheet in sheets).most_common(1)
+    encoding = _chosen(heads)
     has_header = len({*first}) == len(first) and all(name and not _NUMBER.fullmatch(name) for name in first)
     columns = first if has_header else [f"column_{number}" for number in range(1, len(first) + 1)]
     # Readers take columns by their names, whatever their order.
@@ -118,12 +124,13 @@ def _csv(paths: Sequence[Path], row: str) -> Origin:
         *([] if separator == "," else [f'separator="{separator}"'.replace("\t", "\\t")]),
         *([] if has_header else ["header=False"]),
         *([f"null_values={('', *sorted(nulls))}".replace("'", '"')] if nulls else []),
-        *_encoding(heads, classes.remarks),
+        *_encoding(encoding),
     ]
     if len(alike) < len(sheets):
-        others = len(sheets) - len(alike)
-        classes.remarks.append(f"{others} of {len(sheets)} files have other columns, and are set aside")
-    return _typed("Csv", settings, classes)
+        left = len(sheets) - len(alike)
+        classes.remarks.append(f"{left} of {len(sheets)} files have other columns, and are set aside")
+    others = [{} if each == separator else {"separator": each} for each in separators]
+    return _typed("Csv", settings, classes, _by_file(heads, encoding, classes.remarks, others))
 
 
 def _in_order(sheet: Sequence[Sequence[str]], names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -138,19 +145,26 @@ def _json_lines(paths: Sequence[Path], row: str) -> Origin:
     classes = Classes()
     heads = _heads(paths, classes.remarks)
     most = max(1, _ROWS // len(heads))
-    records = [record for text, _ in heads for record in islice(_objects(text), most)]
+    records = [record for head in heads for record in islice(_objects(head.text), most)]
     if not records:
         raise WrongUsage(f"{printable(str(paths[0]))} has no line with a JSON object, and only such files are read")
     classes.add_records(row, records, _about("record", len(records), len(heads)))
-    return _typed("JsonLines", [f"record_type={row}", *_encoding(heads, classes.remarks)], classes)
+    encoding = _chosen(heads)
+    by_file = _by_file(heads, encoding, classes.remarks)
+    return _typed("JsonLines", [f"record_type={row}", *_encoding(encoding)], classes, by_file)
 
 
-def _typed(form: str, settings: Sequence[str], classes: Classes) -> Origin:
+def _typed(form: str, settings: Sequence[str], classes: Classes, by_file: Mapping[str, str]) -> Origin:
     """Files whose records have declared types, which are written as Parquet."""
-    context = f"{form}Context({', '.join(settings)})"
-    notes = classes.remarks
     return Origin(
-        "", "FileSplitterInput", f"{form}Reader", "ParquetPartWriter()", context=context, classes=classes, notes=notes
+        "",
+        "FileSplitterInput",
+        f"{form}Reader",
+        "ParquetPartWriter()",
+        context=f"{form}Context({', '.join(settings)})",
+        classes=classes,
+        properties=by_file,
+        notes=classes.remarks,
     )
 
 
@@ -165,8 +179,18 @@ def _avro(_: Sequence[Path], __: str) -> Origin:
 
 def _text(paths: Sequence[Path], _: str) -> Origin:
     notes: list[str] = []
-    settings = "".join(_encoding(_heads(paths, notes), notes))
-    return Origin("", "FileSplitterInput", "LineReader", "PartWriter()", settings=settings, rejects=False, notes=notes)
+    heads = _heads(paths, notes)
+    encoding = _chosen(heads)
+    return Origin(
+        "",
+        "FileSplitterInput",
+        "LineReader",
+        "PartWriter()",
+        settings="".join(_encoding(encoding)),
+        properties=_by_file(heads, encoding, notes),
+        rejects=False,
+        notes=notes,
+    )
 
 
 _LOOKS = {"CSV": _csv, "JSON lines": _json_lines, "Parquet": _parquet, "Avro": _avro, _TEXT: _text}
@@ -177,8 +201,17 @@ def _about(what: str, count: int, files: int) -> str:
     return f"A {what}, as {seen} looked. Others are rejected: change a type to let them pass."
 
 
-def _heads(paths: Sequence[Path], remarks: list[str]) -> list[tuple[str, str]]:
-    """The first lines of each file that can be read, with its encoding. Raise WrongUsage if none can."""
+class _Head(NamedTuple):
+    """The first lines of a file."""
+
+    name: str
+    text: str
+    encoding: str
+    """Empty for ASCII, which is text in each encoding but UTF-16."""
+
+
+def _heads(paths: Sequence[Path], remarks: list[str]) -> list[_Head]:
+    """The first lines of each file that can be read. Raise WrongUsage if none can."""
     heads, refused = [], []
     for path in paths:
         try:
@@ -193,8 +226,7 @@ def _heads(paths: Sequence[Path], remarks: list[str]) -> list[tuple[str, str]]:
     return heads
 
 
-def _head(path: Path) -> tuple[str, str]:
-    """The first lines of a file, and its encoding; empty for ASCII, which is text in each of them but UTF-16."""
+def _head(path: Path) -> _Head:
     import pyarrow as pa  # noqa: PLC0415 - not loaded by other commands
 
     with pa.input_stream(str(path), compression="detect") as stream:
@@ -206,21 +238,34 @@ def _head(path: Path) -> tuple[str, str]:
     except UnicodeDecodeError:
         text, encoding = content.decode("latin-1"), "latin-1"
     lines = text if is_whole else text[: text.rfind("\n") + 1]
-    return lines, "" if content.isascii() else encoding.removesuffix("-sig")
+    return _Head(path.name, lines, "" if content.isascii() else encoding.removesuffix("-sig"))
 
 
-def _encoding(heads: Sequence[tuple[str, str]], remarks: list[str]) -> list[str]:
-    """The setting for the encoding of files, if it is not the default.
+def _chosen(heads: Sequence[_Head]) -> str:
+    """The encoding of most files: UTF-8 if that is among them, since no bytes of another one pass as text in it."""
+    encodings = [head.encoding for head in heads if head.encoding]
+    return "utf-8" if "utf-8" in encodings else next(iter(encodings), "utf-8")
 
-    Of several, it is UTF-8 if that is among them: no bytes of another encoding pass as text in it.
-    """
-    counts = Counter(encoding for _, encoding in heads if encoding)
-    chosen = "utf-8" if "utf-8" in counts else next(iter(counts), "utf-8")
-    for other, number in counts.items():
-        if other != chosen:
-            what = f"{number} of {len(heads)} files are in {other}"
-            remarks.append(f"{what}, and are read as {chosen}: read them by an application of their own")
+
+def _encoding(chosen: str) -> list[str]:
+    """The setting for an encoding, if it is not the default."""
     return [] if chosen == "utf-8" else [f'encoding="{chosen}"']
+
+
+def _by_file(
+    heads: Sequence[_Head], chosen: str, remarks: list[str], others: Iterable[Mapping[str, str]] = repeat({})
+) -> dict[str, str]:
+    """The property of a reader with what differs from file to file: the encoding, and other values of each file."""
+    by_file = {}
+    for head, values in zip(heads, others, strict=False):
+        differing = {**values, **({"encoding": head.encoding} if head.encoding not in ("", chosen) else {})}
+        if differing:
+            by_file[glob.escape(head.name)] = differing
+    if not by_file:
+        return {}
+    names = " and ".join(sorted({name for values in by_file.values() for name in values}))
+    remarks.append(f"{len(by_file)} of {len(heads)} files have another {names}: Reader.prop.byFile in the properties")
+    return {"Reader.prop.byFile": json.dumps(by_file)}
 
 
 def _cells(text: str, separator: str, most: int = 1000) -> list[list[str]]:
@@ -230,6 +275,12 @@ def _cells(text: str, separator: str, most: int = 1000) -> list[list[str]]:
         return list(islice(filter(None, reader), most))
     except csv.Error:
         return []
+
+
+def _separator(text: str) -> str:
+    """What separates the cells of a text; empty if it has one column."""
+    best = max(",;\t|", key=partial(_regularity, text))
+    return best if _regularity(text, best) > (0, 0) else ""
 
 
 def _regularity(text: str, separator: str) -> tuple[int, int]:

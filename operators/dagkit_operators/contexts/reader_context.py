@@ -5,7 +5,7 @@ belongs into private attributes. The reader works with a copy of it for each str
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -167,6 +167,10 @@ class ReaderContext(_Of[T], BaseModel, ABC):
             pass
         refused = end if tracker.refused is None else tracker.refused
         return content_end(stream, start) if refused == OFFSET_INFINITY else refused
+
+    def changed(self, values: Mapping[str, Any]) -> Self:
+        """Return the context with other values of some properties. Raise ValidationError if they are invalid."""
+        return self.model_validate({**dict(self), **values})
 
     def with_block_size(self, size: int) -> Self:  # noqa: ARG002 - for overrides
         """Return the context for files whose filesystem has this block size; here, the context itself."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 from pydantic import field_validator
 
@@ -98,7 +98,7 @@ class FileSliceReader(BlockReader[FileSlice]):
         def is_done() -> bool:
             return tracker.current_restriction().stop == block.end
 
-        context = self.reader_context.with_block_size(self.get_default_block_size(block.path))
+        context = cast("FixedBytesReaderContext", self.context_for(block.path))
         with self._stream.of(block, self.setup_stream, context.model_copy, is_done) as opened:
             for slices in self._slices(opened.stream, block, context.stride, tracker):
                 yield records_of(block, Listed(slices))

@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, Generic, Literal, Self, cast
 
-from pydantic import Field, PositiveInt, PrivateAttr, model_validator
+from pydantic import Field, PositiveInt, PrivateAttr, ValidationError, model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Context, OutputPort, auto_metric
@@ -42,6 +43,8 @@ from dagkit_operators.reading.timed_files import TimedFiles
 from dagkit_operators.values.record_types import Ignored, IgnoresFields
 
 T = TypeVar("T", default=Any)
+_OF_ALL_FILES = {"record_type", "sends"}
+"""Properties of reader contexts whose values cannot depend on the file."""
 _log = logging.getLogger(__name__)
 
 
@@ -66,6 +69,11 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""
 
+    by_file: Mapping[str, Mapping[str, Any]] = {}
+    """Other values of properties of the reader context, for files whose path ends as a pattern says.
+
+    The first pattern that matches counts: `{"*.old.csv": {"encoding": "latin-1"}, "de/*.csv": {"separator": ";"}}`.
+    """
     on_bad_file: Literal["stop", "quarantine"] = "stop"
     """What to do with a file that cannot be read: stop the run, or set the rest of the file aside and continue.
 
@@ -105,6 +113,19 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
             object.__setattr__(joined, "__pydantic_fields_set__", set(context.model_fields_set))
             # Past pydantic, which refuses to assign properties of a component.
             self.__dict__.update({"reader_context": joined, **{name: getattr(joined, name) for name in shared}})
+        return self
+
+    @model_validator(mode="after")
+    def _can_read_each_file(self) -> Self:
+        for pattern, values in self.by_file.items():
+            for name in sorted(_OF_ALL_FILES & values.keys()):
+                raise ValueError(f"by_file[{pattern!r}] has {name}, which decides what is sent; set it for all files")
+            try:
+                self.reader_context.changed(values)
+            except ValidationError as fault:
+                first = fault.errors()[0]
+                name = "".join(f"{part}: " for part in first["loc"])
+                raise ValueError(f"by_file[{pattern!r}]: {name}{first['msg']}") from None
         return self
 
     def sets_aside(self, error: Exception) -> bool:
@@ -368,9 +389,12 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     def teardown(self) -> None:
         self._stream.close()
 
-    def context_for(self, path: str) -> ReaderContext[T]:
+    def context_for(self, path: str) -> ReaderContext[Any]:
         """The reader context for a file, with the block size of its filesystem."""
-        return self.reader_context.with_block_size(self.get_default_block_size(path))
+        name = PurePosixPath(path)
+        values = next((values for pattern, values in self.by_file.items() if name.match(pattern)), None)
+        context = self.reader_context if values is None else self.reader_context.changed(values)
+        return context.with_block_size(self.get_default_block_size(path))
 
 
 class LinesReader(LineForm, Reader[T], Generic[T]):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Generic, Literal, Self
+from typing import Any, Generic, Literal, Self, cast
 
 from pydantic import NonNegativeInt, PrivateAttr, model_validator
 
@@ -68,10 +68,13 @@ class TailFiles(ReadFiles[T], Generic[T]):
 
     @model_validator(mode="after")
     def _knows_when_a_line_is_complete(self) -> Self:
-        if self.reader_context.collapse_line_ends:
-            raise ValueError("collapse_line_ends is True, and a run of line ends may still grow; leave it away")
-        if encoding_of(self.encoding, self.delimiter).unit > 1:
-            raise ValueError(f"encoding is {self.encoding!r}, and a file that grows may end within a character of it")
+        for lines in (self.reader_context, *map(self.reader_context.changed, self.by_file.values())):
+            if lines.collapse_line_ends:
+                raise ValueError("collapse_line_ends is True, and a run of line ends may still grow; leave it away")
+            if encoding_of(lines.encoding, lines.delimiter).unit > 1:
+                raise ValueError(
+                    f"encoding is {lines.encoding!r}, and a file that grows may end within a character of it"
+                )
         if self.on_bad_file == "quarantine":
             raise ValueError("on_bad_file is 'quarantine', and the rest of a file that grows has no end; connect lost")
         return self
@@ -107,11 +110,14 @@ class TailFiles(ReadFiles[T], Generic[T]):
                 return start
             there, stream = found
             stop = min(stop, there.length)
-            end = self.reader_context.last_end(stream, start, stop)
+            end = self.context_for(element.path).last_end(stream, start, stop)
             return start if end is None else min(end, stop)
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> GrowableOffsetRestrictionTracker:
         return GrowableOffsetRestrictionTracker(restriction, partial(length_of, element.path))
+
+    def context_for(self, path: str) -> ReadAheadLineReaderContext:
+        return cast("ReadAheadLineReaderContext", super().context_for(path))
 
     def block_of(self, element: FileInfo) -> Block:
         """The whole file as a block without an end, since it grows."""
@@ -154,7 +160,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
         self, element: FileInfo, there: Found, stream: Stream, block: Block, tracker: Tracker
     ) -> Iterator[Batch[Record[Any]] | Rejected]:
         """The complete lines; all lines if the file is finished."""
-        lines, part = self.reader_context, tracker.current_restriction()
+        lines, part = self.context_for(element.path), tracker.current_restriction()
         if self._is_over(element, there):
             yield from lines.batches(stream, block, tracker)
             tracker.try_claim(OFFSET_INFINITY)
@@ -168,7 +174,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
 
     def _lose_rest(self, element: FileInfo, there: Found, stream: Stream, part: OffsetRange, tracker: Tracker) -> None:
         """Report the rest of a part whose last line was complete when the part was made, and is no longer."""
-        ended = self.reader_context.last_end(stream, part.start, there.length)
+        ended = self.context_for(element.path).last_end(stream, part.start, there.length)
         start = part.start if ended is None else ended
         if tracker.try_claim(start):
             self._lose(Lost(element.path, start, f"was rewritten: no line ends at byte {part.stop} or later"))

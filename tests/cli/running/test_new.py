@@ -220,14 +220,17 @@ def test_a_file_in_utf_16_of_which_only_the_beginning_is_looked_at_is_read(dagki
     assert rows_written() == rows
 
 
-def test_of_several_encodings_utf_8_is_chosen_in_which_no_other_bytes_pass_as_text(dagkit, folder):
-    old_file(folder / "in/a.csv", "n,city\n1,Zürich\n".encode("latin-1"))
+def test_files_that_differ_in_encoding_or_separator_are_all_read(dagkit, folder):
+    """UTF-8 is chosen if it is among the encodings: no bytes of another one pass as text in it."""
+    old_file(folder / "in/[a].csv", "n,city\n1,Zürich\n".encode("latin-1"))
     old_file(folder / "in/b.csv", "\ufeffn,city\n2,Bâle\n")
     old_file(folder / "in/c.csv", "n,city\n3,Bern\n")
+    old_file(folder / "in/d.csv", "n;city\n4;Chur, Graubünden\n".encode("utf-16"))
+    old_file(folder / "in/e.csv", "")
     code, answer = made(dagkit, "--from", "in")
     assert "encoding" not in code
-    assert "1 of 3 files are in latin-1, and are read as utf-8: read them by an application of their own" in answer.err
-    assert sorted(row["city"] for row in rows_written()) == ["Bern", "Bâle"]
+    assert "2 of 5 files have another encoding and separator: Reader.prop.byFile in the properties" in answer.err
+    assert sorted(row["city"] for row in rows_written()) == ["Bern", "Bâle", "Chur, Graubünden", "Zürich"]
 
 
 def test_folders_are_listed_one_after_the_other_so_that_a_look_at_some_files_lists_no_others(write, folder):

@@ -172,6 +172,11 @@ WITHIN = "cannot be read from the middle of a file"
         (TailFiles, {"encoding": "utf-16"}, "may end within a character"),
         (TailFiles, {"on_bad_file": "quarantine"}, "the rest of a file that grows has no end; connect lost"),
         (TailFiles, {"collapse_line_ends": True}, "is True, and a run of line ends may still grow; leave it away"),
+        (
+            TailFiles,
+            {"by_file": {"*.log": {"encoding": "utf-16"}}},
+            "is 'utf-16', and a file that grows",
+        ),
     ],
 )
 def test_what_would_be_read_in_two_ways_or_cannot_be_read_in_blocks_is_a_fault(reader, properties, words):

@@ -12,6 +12,8 @@ from dagkit.errors import ApplicationFaults, RunFailure
 from dagkit.testing import Alone, Rehearsal, check_every_split_of
 from dagkit_operators import (
     BlockReader,
+    CsvContext,
+    CsvReader,
     FileSplitterInput,
     FixedBytesReaderContext,
     FixedLengthReader,
@@ -253,6 +255,27 @@ def test_a_property_of_lines_is_one_property_and_two_values_or_one_that_the_cont
     assert fault.message == "delimiter is set, and FixedBytesReaderContext has no such property; leave it away"
 
 
+def test_a_reader_has_other_values_for_files_whose_path_ends_as_a_pattern_says(tmp_path):
+    """Of several patterns that match, the first counts."""
+    by_file = {
+        "*.latin.csv": {"encoding": "latin-1"},
+        "de/*.csv": {"separator": ";", "encoding": "utf-16"},
+        "*.csv": {"quote": "'"},
+    }
+    contents = {
+        "a.txt": "n,m\nä,-\n".encode(),
+        "a.latin.csv": "n,m\nä,-\n".encode("latin-1"),
+        "de/a.csv": "n;m\nä;-\n".encode("utf-16"),
+        "a.csv": "n,m\nä,'-'\n".encode(),
+    }
+    reader = CsvReader(reader_context=CsvContext(types={"n": "string", "m": "string"}), by_file=by_file)
+    (tmp_path / "de").mkdir()
+    values = {}
+    for name, content in contents.items():
+        (values[name],) = read(reader, block_of(tmp_path, content, name))
+    assert values == {name: {"n": "ä", "m": "-"} for name in contents}
+
+
 def test_the_length_of_records_may_be_set_in_the_context_alone():
     (missing,) = FixedLengthReader().faults
     assert (missing.path, missing.missing) == ("length", True)
@@ -315,8 +338,17 @@ CONTEXT = "Read.prop.readerContext"
         (BytesReader(), {CONTEXT: "FixedBytesReaderContext::length=5"}, ["abcde\nfgh;i\njk\n"]),
         (LineReader(), {f"{CONTEXT}.delimiter": ";"}, ["abcdefgh\nijk\n"]),
         (LineReader(), {CONTEXT: "LineReaderContext", "Find.prop.blockSize": "6"}, ["abcdefgh;ijk\n", "gh;ijk\n"]),
+        (LineReader(), {"Read.prop.byFile": '{"i*": {"delimiter": ";"}}'}, ["abcdefgh\nijk\n"]),
     ],
-    ids=["as the author set it", "camel case", "snake case", "as a whole", "as that of a reader", "by its class"],
+    ids=[
+        "as the author set it",
+        "camel case",
+        "snake case",
+        "as a whole",
+        "as that of a reader",
+        "by its class",
+        "for some files",
+    ],
 )
 def test_a_property_of_a_context_is_set_by_configuration(reader, properties, outputs, tmp_path):
     assert run(tmp_path, reader, **properties) == outputs
@@ -329,8 +361,19 @@ def test_a_property_of_a_context_is_set_by_configuration(reader, properties, out
         (BytesReader(), {f"{CONTEXT}.lenth": "8"}, "FixedBytesReaderContext of Read has no property 'lenth'"),
         (RecordReader(), {"Read.prop.mode": "FIXED_WIDTH_RECORD"}, "record_length is not set"),
         (Texts(reader_context=FixedBytesReaderContext(length=3)), {}, "Context reads bytes, and Texts sends str"),
+        (LineReader(by_file={"*.csv": {"encodin": "x"}}), {}, r"by_file\['\*.csv'\]: encodin: Extra inputs are not"),
+        (LineReader(by_file={"*.csv": {"delimiter": ""}}), {}, r"by_file\['\*.csv'\]: delimiter: .* at least one byte"),
+        (CsvReader(by_file={"*.csv": {"sends": "batches"}}), {}, r"by_file\['\*.csv'\] has sends, which decides what"),
     ],
-    ids=["set twice", "unknown", "missing", "records of another type"],
+    ids=[
+        "set twice",
+        "unknown",
+        "missing",
+        "records of another type",
+        "unknown of some files",
+        "invalid of some files",
+        "decides what is sent",
+    ],
 )
 def test_contexts_that_do_not_fit_do_not_compile(reader, properties, fault, tmp_path):
     with pytest.raises(ApplicationFaults, match=fault):

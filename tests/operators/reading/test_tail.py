@@ -84,10 +84,18 @@ def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path):
         ({}, [("first\nsec", ["first"]), ("ond", []), ("\nthird\nfour", ["second", "third"]), ("th\n", ["fourth"])]),
         ({}, [("fir", []), ("st\n", ["first"])]),
         ({"delimiter": "|;"}, [("a|", []), (";b|", ["a"]), (";", ["b"])]),
+        ({"by_file": {"*.log": {"delimiter": "|;"}}}, [("a|", []), (";b|", ["a"]), (";", ["b"])]),
         ({"escape": "\\"}, [("a\\\n", []), ("b\nc\\\n", ["a\\\nb"]), ("d\n", ["c\\\nd"])]),
         ({"skip_header_lines": 2}, [("head", []), ("er\nunits\n1\n", ["1"]), ("2\n", ["2"])]),
     ],
-    ids=["the last line", "the first line", "half a delimiter", "an escaped end is none", "a header"],
+    ids=[
+        "the last line",
+        "the first line",
+        "half a delimiter",
+        "half that of some files",
+        "an escaped end is none",
+        "a header",
+    ],
 )
 def test_a_line_that_is_not_ended_waits(properties, steps, tmp_path):
     (first, lines), *further = steps
