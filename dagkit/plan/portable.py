@@ -70,10 +70,18 @@ def _plain(value: Any) -> Any:
 
 
 def portable_properties(component: BaseModel, origins: Mapping[str, Any]) -> dict[str, Any]:
-    """Every property by name. A value that came from a secret, at any depth, appears as the reference to it."""
+    """The properties by name. A value that came from a secret, at any depth, appears as the reference to it.
+
+    A property that a later version of a class has is left out if its `exclude_if` says so. Otherwise ledgers of the
+    version before would hold another fingerprint.
+    """
     hidden = {path: origin.shown for path, origin in origins.items() if origin.shown is not None}
-    names = type(component).model_fields
-    return {name: _hiding(portable(getattr(component, name, None)), name, hidden) for name in names}
+    shown = {}
+    for name, field in type(component).model_fields.items():
+        value = getattr(component, name, None)
+        if field.exclude_if is None or not field.exclude_if(value):
+            shown[name] = _hiding(portable(value), name, hidden)
+    return shown
 
 
 def portable_attributes(settings: Mapping[Any, Any]) -> dict[str, Any]:

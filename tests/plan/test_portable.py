@@ -16,19 +16,19 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from dagkit.conf.values.classes import find_class
 from dagkit.ground.moved_classes import _MOVED, recorded_module
 from dagkit.plan import read_plan, write_plan
 from dagkit.plan.fingerprint import canonical
-from dagkit.plan.portable import portable
+from dagkit.plan.portable import portable, portable_properties
 from tests.plan.plans import operator as operator_of
 from tests.plan.plans import plan
 from tests.processes import run_program
@@ -266,6 +266,15 @@ EQUALS = [
 @pytest.mark.parametrize("make", EQUALS)
 def test_equal_values_give_equal_data(make):
     assert canonical(portable(make())) == canonical(portable(make()))
+
+
+def test_a_property_that_was_added_is_left_out_until_it_is_set():
+    class Later(BaseModel):
+        first: int = 1
+        added: Annotated[int, Field(exclude_if=lambda added: added == 0)] = 0
+
+    assert portable_properties(Later(), {}) == {"first": 1}
+    assert portable_properties(Later(added=2), {}) == {"first": 1, "added": 2}
 
 
 def test_what_is_private_is_reported_by_its_digest_alone():

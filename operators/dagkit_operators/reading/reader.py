@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any, Generic, Literal, Self, cast
+from typing import Annotated, Any, Generic, Literal, Self, cast
 
 from pydantic import Field, PositiveInt, PrivateAttr, ValidationError, model_validator
 from typing_extensions import TypeVar
@@ -69,7 +69,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""
 
-    by_file: Mapping[str, Mapping[str, Any]] = {}
+    by_file: Annotated[Mapping[str, Mapping[str, Any]], Field(exclude_if=lambda files: not files)] = {}
     """Other values of properties of the reader context, for files whose path ends as a pattern says.
 
     The first pattern that matches counts: `{"*.old.csv": {"encoding": "latin-1"}, "de/*.csv": {"separator": ";"}}`.
