@@ -344,5 +344,8 @@ class ShowsContent(Protocol):
     def decompresses(self, element: Any) -> bool:
         """Whether these bytes are the decompressed content of a file."""
 
+    def text_of(self, element: Any, content: bytes, stream: Any) -> str:
+        """The text of bytes of a record, given the stream from which they were read; other bytes are escaped."""
+
     def record_end(self, element: Any, start: int, stop: int) -> int:
         """The end of the record that starts at a position of these bytes; the element was read up to `stop`."""

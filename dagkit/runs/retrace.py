@@ -363,15 +363,16 @@ def _source_of(reader: Operator, output: _Output, origin: Origin) -> Source:
     text = None
     if following - first == 1:
         with reader.opened_content(origin.element) as stream:
-            text = _text(stream, origin.offset, end)
+            content = _content(stream, origin.offset, end)
+            text = reader.text_of(origin.element, content, stream).removesuffix("\n")
     return Source(source, origin.offset, end, text, reader.decompresses(origin.element))
 
 
-def _text(stream: Any, start: int, end: int) -> str:
-    """The text between two positions, at most _MOST_SHOWN bytes of it."""
+def _content(stream: Any, start: int, end: int) -> bytes:
+    """The bytes between two positions, at most _MOST_SHOWN of them."""
     content = memoryview(bytearray(min(end - start, _MOST_SHOWN)))
     stream.seek(start)
     count = 0
     while got := stream.readinto(content[count:]):
         count += got
-    return str(content[:count], errors="backslashreplace").removesuffix("\n")
+    return bytes(content[:count])

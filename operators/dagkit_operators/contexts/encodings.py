@@ -101,6 +101,10 @@ class Encoding:
         """Decode bytes. Undecodable ones become lone surrogates, and U+FFFD in an encoding of wider units."""
         return content.decode(self.name, TEXT_ERRORS if self.unit == 1 else "replace")
 
+    def escaped(self, content: bytes) -> str:
+        """Decode bytes for people. Undecodable ones become escapes, and a byte order mark is left out."""
+        return content.removeprefix(self.mark).decode(self.name, "backslashreplace")
+
     def fault_in(self, line: bytes) -> str | None:
         """Why bytes are no text in this encoding; None if they are."""
         try:

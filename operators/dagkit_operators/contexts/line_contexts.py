@@ -96,6 +96,9 @@ class TextContext(ReaderContext[str], LineForm):
         lines.pop()  # the empty bytes after the last delimiter
         return lines
 
+    def text_of(self, content: bytes, stream: Seekable) -> str:
+        return in_order_of(encoding_of(self.encoding, self.delimiter), stream).escaped(content)
+
     def _claims(self, chunk: Chunk, block: Block) -> Run[int]:
         """The positions that are claimed for the lines of a chunk: see `splits`."""
         return chunk if self.splits == "anywhere" else _LastBytes(chunk, block.end)

@@ -152,6 +152,10 @@ class ReaderContext(_Of[T], BaseModel, ABC):
             return self.first_claim(stream, block, start, start) + 1
         return self.first_claim(stream, block, start, start + 1)
 
+    def text_of(self, content: bytes, stream: Seekable) -> str:  # noqa: ARG002 - for overrides
+        """Return the text of bytes of a record, read from this stream. Bytes that are no text are escaped."""
+        return content.decode(errors="backslashreplace")
+
     def first_claim(self, stream: Seekable, block: Block, start: int, least: int) -> int:
         """Return the first position from `least` on that is claimed if reading begins at `start`, where a record does.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import PositiveInt, field_validator
 
 from dagkit import Block
-from dagkit_operators.contexts.encodings import UTF_8, encoding_of
+from dagkit_operators.contexts.encodings import UTF_8, encoding_of, in_order_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.lines import LONGEST_LINE
 from dagkit_operators.contexts.reader_context import Tracker
@@ -58,6 +58,9 @@ class LineFormat(TabularContext):
         if self.sends == "batches":  # a record is a batch of lines
             return self.first_claim(stream, block, start, stop)
         return super().record_end(stream, block, start, stop)
+
+    def text_of(self, content: bytes, stream: Seekable) -> str:
+        return in_order_of(encoding_of(self.encoding, "\n"), stream).escaped(content)
 
     def parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
         """The rows that the tracker grants, as text."""

@@ -356,6 +356,10 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         """Whether the records of an element have positions of the decompressed content of its file."""
         return self._codec_of(self.block_of(element)) is not None
 
+    def text_of(self, element: Any, content: bytes, stream: Seekable) -> str:
+        """The text of bytes of a record of an element."""
+        return self.context_for(self.block_of(element).path).text_of(content, stream)
+
     def record_end(self, element: Any, start: int, stop: int) -> int:
         """The end of the record that starts at a position of an element's content, which was read up to `stop`."""
         block = self._block_as_read(element)

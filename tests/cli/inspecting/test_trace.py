@@ -323,6 +323,21 @@ def test_what_a_reader_skips_or_rejects_is_no_part_of_the_record_before_it(trace
     assert traced_ranges("JsonLinesReader()", content, block, rejects=True) == [(0, 9), (17, 26)]
 
 
+@pytest.mark.parametrize(
+    ("reader", "encoding"),
+    [
+        ("LineReader(encoding='utf-16')", "utf-16-be"),
+        ("LineReader(by_file={'*.txt': {'encoding': 'latin-1'}})", "latin-1"),
+        (csv("header=False, columns=('n', 't'), encoding='utf-32-le'"), "utf-32-le"),
+    ],
+)
+def test_a_record_is_shown_in_the_encoding_of_its_file(traced, write_bytes, sources_of, reader, encoding):
+    mark = "" if encoding == "latin-1" else "\ufeff"
+    write_bytes("in/a.txt", f"{mark}1,ä\n2,ö\n".encode(encoding))
+    traced(ENDS, reader=reader, block=1000)
+    assert [source[3] for line in (1, 2) for source in sources_of(f"{output()}:{line}")] == ["1,ä", "2,ö"]
+
+
 def test_of_a_long_record_the_beginning_is_shown(traced, write, sources_of):
     write("in/a.txt", "one\n" + "x" * 70_000 + "\n")
     traced(UPPER)
