@@ -72,6 +72,9 @@ def test_an_overlay_equals_the_dict_that_was_changed_in_place_also_in_order(firs
         assert (len(overlay), list(overlay)) == (len(expected), list(expected))
         assert {name: name in overlay for name in "abcdefgh"} == {name: name in expected for name in "abcdefgh"}
         assert list(before.items()) == list(was.items())
+        for most in range(-1, 4):
+            assert sorted(overlay.up_to(most, int)) == sorted(n for n, value in expected.items() if value <= most)
+        assert overlay.total(int) == sum(expected.values())
         change = difference(before, overlay)
         assert list((was if change is None else applied(was, change)).items()) == list(expected.items())
     copied = pickle.loads(pickle.dumps(overlay))  # noqa: S301 - made here

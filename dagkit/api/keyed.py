@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dagkit.api.adapters import Adapter, Untyped, copied
 from dagkit.api.tagged import Unwritable
-from dagkit.ground.overlays import Overlay
+from dagkit.ground.overlays import Measure, Overlay
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -30,6 +30,7 @@ class Keyed(MutableMapping[K, V]):
         self._make = make
         self._values: dict[K, V] = {}
         self._stored = stored or _NOTHING_STORED
+        self._overlay = Overlay.of(self._stored.saved)
         self._taken: set[str] = set()
         """The texts of the saved keys that were restored, or deleted since."""
         self._is_in_order = not self._stored.saved
@@ -129,7 +130,26 @@ class Keyed(MutableMapping[K, V]):
             entry = [values.dump(value), self.codes[key]]
             if key not in self._read or not _is_same_json(before[text], entry):
                 changed[text] = entry
-        return Overlay.of(before).changed(gone, changed).plain() if gone or changed else before
+        return self._overlay.changed(gone, changed).plain() if gone or changed else before
+
+    def due(self, most: int, measure: Measure) -> list[K]:
+        """The keys of the saved values whose number is at most this one, and all keys that were read or set before.
+
+        `measure` takes a value as it is saved, as JSON. A window that asks for them does not restore the others.
+        """
+        for text in list(self._overlay.up_to(most, _OfSaved(measure))):
+            if text not in self._taken:
+                self._take(text, self._stored.saved[text])
+        return list(self._values)
+
+    def total(self, measure: Measure) -> int:
+        """The sum of the numbers of all values, without restoring them.
+
+        `measure` takes a value as it is, and as it is saved.
+        """
+        of_saved = _OfSaved(measure)
+        restored = sum(of_saved(self._stored.saved[text]) for text in self._taken)
+        return self._overlay.total(of_saved) - restored + sum(map(measure, self._values.values()))
 
     def _restore(self, key: object) -> bool:
         """Restore the saved value of a key. Return whether there is one."""
@@ -163,6 +183,16 @@ class Keyed(MutableMapping[K, V]):
         self._values[key], self.codes[key] = value, code
         self._read[key] = text
         self._taken.add(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSaved:
+    """The number of a saved entry: that of its value."""
+
+    measure: Measure
+
+    def __call__(self, entry: Any) -> int:
+        return self.measure(entry[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,11 @@ def untagged(data: Any) -> Any:
     return data
 
 
+def member(data: Any, place: int) -> Any:
+    """The JSON of a member of a list or a tuple, whose JSON this is, with or without a tag."""
+    return (data["~tuple"] if isinstance(data, Mapping) else data)[place]
+
+
 def _of_dict(value: dict[Any, Any]) -> Any:
     plain = all(type(key) is str for key in value) and not (len(value) == 1 and next(iter(value)).startswith(_MARK))
     if plain:

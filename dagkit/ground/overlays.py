@@ -1,18 +1,45 @@
 """Overlays: large mappings of JSON values, each of which shares with an earlier one what did not change. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
+T = TypeVar("T")
 Entries = Mapping[str, Any]
+Measure = Callable[[Any], int]
+"""A number of a value. Equal functions give equal numbers."""
 LARGE = 1000
 """A mapping with more names is worth an overlay."""
 
 
-class Layer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Layer:
     """What changed: first these names went, then these values were set."""
 
     gone: Collection[str]
     set: Entries
+    computed: dict[str, tuple[Measure, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was computed last of the layer, which does not change, nor do the layers below it while it lies on them."""
+
+    def once(self, what: str, measure: Measure, compute: Callable[[], T]) -> T:
+        """The result of a function, which is called again only for another measure."""
+        known, found = self.computed.get(what, (None, None))
+        if found is None or known != measure:
+            found = compute()
+            self.computed[what] = measure, found
+        return cast("T", found)
+
+    def in_order(self, measure: Measure) -> tuple["array[int]", list[str]]:
+        """The numbers of the values, in order, and the names of these values."""
+        numbers = {name: measure(value) for name, value in self.set.items()}
+        names = sorted(numbers, key=numbers.__getitem__)
+        return array("q", map(numbers.__getitem__, names)), names
+
+    def __reduce__(self) -> Any:
+        return Layer, (self.gone, self.set)
 
 
 class Overlay(Mapping[str, Any]):
@@ -60,6 +87,27 @@ class Overlay(Mapping[str, Any]):
         if version is self.version:
             return _NOTHING
         return self.last if version is self.before else None
+
+    def up_to(self, most: int, measure: Measure) -> Iterator[str]:
+        """The names of the values whose number is at most this one. It costs what it finds, and layers that are new."""
+        for at, layer in enumerate(self.layers):
+            numbers, names = layer.once("order", measure, partial(layer.in_order, measure))
+            above = self.layers[at + 1 :]
+            for name in names[: bisect_right(numbers, most)]:
+                if not any(name in upper.set or name in upper.gone for upper in above):
+                    yield name
+
+    def total(self, measure: Measure) -> int:
+        """The sum of the numbers of all values. It costs the layers that are new."""
+        return sum(
+            layer.once("total", measure, partial(self._added, at, measure)) for at, layer in enumerate(self.layers)
+        )
+
+    def _added(self, at: int, measure: Measure) -> int:
+        """What a layer adds to the total of those below it."""
+        layer, below = self.layers[at], Overlay.of_layers(self.layers[:at], 0)
+        replaced = (below[name] for name in {*layer.gone, *layer.set} if name in below)
+        return sum(map(measure, layer.set.values())) - sum(map(measure, replaced))
 
     def plain(self) -> Entries:
         """This mapping; as a dict, if it is not large."""

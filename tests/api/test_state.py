@@ -165,7 +165,7 @@ def test_what_older_checkpoints_hold_is_read():
 
 MIXED = ["a", "b", "", b"a", 0, 1, 2, True, 1.0, 2.0, -0.0, None, ("a", 1), ("a", True), frozenset("ab")]
 STEPS = st.tuples(
-    st.sampled_from(["read", "set", "delete", "has", "list", "clear", "put", "end"]), st.sampled_from(MIXED)
+    st.sampled_from(["read", "set", "delete", "has", "list", "clear", "put", "end", "due"]), st.sampled_from(MIXED)
 )
 
 
@@ -190,6 +190,10 @@ def test_keyed_state_behaves_as_a_dict_however_often_it_is_saved(steps):
             plain.clear()
         elif step == "list":
             assert told(list(seen.items())) == told(list(plain.items()))
+        elif step == "due":
+            due = seen.due(1, len)
+            assert {key for key, value in plain.items() if len(value) <= 1} <= set(due) <= plain.keys()
+            assert seen.total(len) == sum(map(len, plain.values()))
         elif step == "end":
             operator = again(operator)
         else:
@@ -211,6 +215,18 @@ def test_keyed_state_that_was_not_touched_is_neither_restored_nor_written_again(
     after = saved(restored)["seen"]
     assert after == {'"a"': [["a"], 1], '"b"': [["b", 1], 1]}
     assert after['"a"'] is before["seen"]['"a"']
+
+
+def test_keys_that_are_not_due_are_not_restored():
+    first = live(Tallies(), {})
+    for key in ("a", "b", "c", "d"):
+        first.seen.put(key, [key] * (1 + (key == "b")), 1)
+    restored = live(Tallies(), saved(first)).seen
+    del restored["c"]
+    restored["d"].append(1)
+    assert restored.due(1, len) == ["d", "a"]
+    assert restored._values.keys() == {"a", "d"}
+    assert restored.total(len) == 5
 
 
 def test_only_reading_with_brackets_makes_the_value_of_a_missing_key():

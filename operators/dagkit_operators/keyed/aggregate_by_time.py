@@ -102,6 +102,16 @@ class WindowResult(Generic[K, V]):
         return self.end - timedelta(microseconds=1)
 
 
+@dataclass(frozen=True, slots=True)
+class _NextEnd:
+    """When the first of the windows of a key is to be sent, or to be forgotten since it was sent."""
+
+    lateness: int
+
+    def __call__(self, windows: Sequence[Any]) -> int:
+        return int(min(end if has_changed else end + self.lateness for _, end, _, _, has_changed in windows))
+
+
 class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
     """Combines the values of each key in windows of event time, and sends each result once its window has ended.
 
@@ -184,7 +194,7 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
         self._closes_all = self.close_when_drained
 
     def end_window(self) -> None:
-        ended = [result for key in list(self.open_windows) for result in self._ended(key)]
+        ended = [result for key in self._due() for result in self._ended(key)]
         if ended:
             # Sorted by key first: the second sort, which is stable, keeps this order within a window.
             by_key = sorted_by_key((result.key, result) for result in ended)
@@ -259,6 +269,13 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
             [start, end, partial, revision, True],
         ]
         return True
+
+    def _due(self) -> list[Any]:
+        """The keys with windows that may have ended."""
+        if self._closes_all:
+            return list(self.open_windows)
+        lateness = self.allowed_lateness_millis * 1000
+        return [] if self._watermark is None else self.open_windows.due(self._watermark, _NextEnd(lateness))
 
     def _ended(self, key: Any) -> Iterator[WindowResult[K, V]]:
         """Yield the results of a key's windows that ended, and forget the windows that take no more records."""

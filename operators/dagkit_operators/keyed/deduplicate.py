@@ -67,7 +67,7 @@ class Deduplicate(Operator, Generic[T]):
         self._window_id = window_id
         if self.most_windows is not None:
             oldest = window_id - (self.most_windows - 1) * self._window_count
-            self._forget([key for key, seen in self.last_seen.items() if seen < oldest])
+            self._forget([key for key in self.last_seen.due(oldest - 1, int) if self.last_seen[key] < oldest])
 
     def process(self, item: T) -> Iterator[T]:
         if self._is_first(key_of(self.key, item)):

@@ -1,6 +1,6 @@
 """Joining two streams by key, whatever the windows in which items arrive."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Generic
 
@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from dagkit import Batch, Context, InputPort, KeyedState, Operator, OperatorContext, Outlet, OutputPort, auto_metric
 from dagkit.api.keyed import Keyed
 from dagkit.api.ports import output_ports
+from dagkit.api.tagged import member
 from dagkit_operators.values.keys import Key, RoutingKey, first_of, key_of, keys_of, sorted_by_key
 
 L = TypeVar("L", default=Any)
@@ -93,12 +94,11 @@ class _TwoSides(Operator, Generic[L, R]):
         pairs = self._pairs()
         while some := list(islice(pairs, MOST_PAIRS)):
             joined.emit_batch(Batch.of(some))
-        self.items_kept = sum(len(kept) for side in (self.lefts, self.rights) for kept in side.values())
+        self.items_kept = self.lefts.total(len) + self.rights.total(len)
 
     def _pairs(self) -> Iterator[tuple[Any, Any]]:
         """The pairs with a new item, and items that are sent alone: keys in their order, items as they arrived."""
-        due = {key: None for side in (self.lefts, self.rights) for key, kept in side.items() if self._is_due(kept)}
-        for key, _ in sorted_by_key(due.items()):
+        for key, _ in sorted_by_key((key, None) for key in self._due()):
             # To read a key that is missing would create it.
             lefts, rights = (list(side[key]) if key in side else [] for side in (self.lefts, self.rights))
             yield from _new_pairs(lefts, rights)
@@ -106,6 +106,15 @@ class _TwoSides(Operator, Generic[L, R]):
             alone_right = self._forget(self.rights, key, lefts, is_sent=self.sends_right)
             yield from ((item, None) for item in alone)
             yield from ((None, item) for item in alone_right)
+
+    def _due(self) -> dict[Any, None]:
+        """The keys with items that are to be paired, sent alone or forgotten."""
+        oldest = -1 if self._horizon is None else self._window_id - self._horizon
+        due = {}
+        for side in (self.lefts, self.rights):
+            keys = list(side) if self._is_drained else side.due(oldest, _first_arrived)
+            due.update(dict.fromkeys(key for key in keys if self._is_due(side[key])))
+        return due
 
     def _is_due(self, kept: list[Kept]) -> bool:
         """Whether the items of a key on one side are to be paired, sent alone or forgotten. New items are the last."""
@@ -144,6 +153,11 @@ class _TwoSides(Operator, Generic[L, R]):
     @property
     def _right_key(self) -> Key:
         return first_of if self.right_key is None else self.right_key
+
+
+def _first_arrived(saved: Sequence[Any]) -> int:
+    """The window in which the first of these saved items arrived."""
+    return int(member(saved[0], 0))
 
 
 def _new_pairs(lefts: Iterable[Kept], rights: Iterable[Kept]) -> Iterator[tuple[Any, Any]]:
