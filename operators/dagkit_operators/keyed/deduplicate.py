@@ -12,7 +12,7 @@ from dagkit_operators.values.keys import Key, RoutingKey, key_of, keys_of
 T = TypeVar("T", default=Any)
 
 SLACK = 8
-"""Within a window, an eighth more keys than `most_keys` are kept, so that keys are forgotten many at a time."""
+"""An eighth more keys than `most_keys` may be kept, so that keys are forgotten many at a time."""
 
 
 class Deduplicate(Operator, Generic[T]):
@@ -45,7 +45,7 @@ class Deduplicate(Operator, Generic[T]):
     key: Key = None
     """The key: a function of an item's value, or a field of it; None: the value of a record, any other item whole."""
     most_keys: PositiveInt = 100_000
-    """How many keys each partition remembers. They are saved with each window."""
+    """How many keys each partition remembers, and up to an eighth more. They are saved with each window."""
     most_windows: PositiveInt | None = None
     """In how many windows a key must occur again in order to be remembered; None: any number."""
 
@@ -88,9 +88,6 @@ class Deduplicate(Operator, Generic[T]):
         if self.duplicates.is_connected:
             self.duplicates.emit_batch(batch.where(pc.invert(mask)))
         return batch.where(mask)
-
-    def end_window(self) -> None:
-        self._forget_beyond(self.most_keys)
 
     def _is_first(self, key: Any) -> bool:
         """Whether the key is not remembered. It is from now on."""
