@@ -75,6 +75,7 @@ class Interface:
         self._tapping = threading.BoundedSemaphore(_TAPS)
         self._windows = table_of_all(folder)
         self._items = table_of_windows(folder, items_of)
+        self._files = work_answers.Files(folder)
 
     def routes(self) -> list[Route]:
         """The routes below `/api/v1`."""
@@ -88,7 +89,6 @@ class Interface:
             "operators": self._operators,
             "rejected": lambda _: [] if (run := folder.run()) is None else operator_answers.rejected(run.snapshot),
             "work": lambda _: work_answers.work(folder),
-            "files": lambda _: work_answers.files(folder),
             "chains": self._chains,
             "keys": lambda _: () if (launched := folder.launched()) is None else launched.configuration,
             "values": self._values,
@@ -106,6 +106,7 @@ class Interface:
             self._route("items", self._items_of),
             self._route("series", lambda _: self._series.answer()),
             self._route("blocks", self._blocks_of),
+            self._route("files", lambda request: self._files.page(_asked(request))),
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
             self._route("graph", lambda request: graph_answers.document(self._plan(), *_view(request))),
             self._route("operator", self._operator),

@@ -17,7 +17,7 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.render.picture import View
 from dagkit.runs.inventory.applications import name_of
-from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter
+from dagkit_operators import FileInfo, FileSplitterBase, FileSplitterInput, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
 from tests.old_files import old_file
 from tests.patience import within
@@ -89,19 +89,44 @@ def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
         again(tmp_path)
         after = {chain["chain"]: chain["blocks"] for chain in console.answer("chains")["rows"]}
         assert {name: after[name] > before[name] for name in after} == {"Copying": True, "Splitter": True}
-        assert console.answer("files")["rows"][-1]["path"].endswith("more.txt")
+        assert console.answer("files")["rows"][0]["path"].endswith("more.txt")
         assert console.answer("work")["rows"] == []
 
 
 def test_files_are_listed_searched_and_explained(console, finished):
     paths = [str(finished.parent / "in" / f"{file}.txt") for file in range(FILES)]
     found = console.answer("files")["rows"]
-    assert [(row["path"], row["state"]) for row in found] == [(path, "read") for path in paths]
-    page = console.answer("files?limit=1")
-    assert console.answer(f"files?limit=1&after={page['next']}")["rows"][0]["path"] == paths[1]
+    windows = {path: window for window, path in enumerate(paths, start=1)}
+    assert {row["path"]: row["window"] for row in found} == windows
+    assert [row["path"] for row in found] == paths[::-1]
+    size = sum(len(f"0-{line}\n") for line in range(LINES))
+    assert {(row["state"], row["bytes"], row["left"]) for row in found} == {("read", size, 0)}
+    page = console.answer("files?limit=1&sort=path")
+    assert page["sums"] == {"read": {"files": FILES, "bytes": FILES * size, "left": 0}}
+    assert console.answer(f"files?limit=1&sort=path&after={page['next']}")["rows"][0]["path"] == paths[1]
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
     (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
     assert [(window["window"], window["items"]) for window in reading["windows"]] == [(2, LINES)]
+
+
+def test_a_file_shows_how_far_it_is_read(tmp_path, serve):
+    old_file(tmp_path / "a.txt", "one\ntwo\nbad\nfour\n")
+
+    def parsing(dag, conf):
+        splitter = FileSplitterInput(scanner={"files": [str(tmp_path)]}, block_size=4, blocks_threshold=1)
+        reader = dag.add_operator("Reader", LineReader())
+        dag.add_operator("Splitter", splitter) >> reader >> dag.add_operator("Checked", Map(checked))
+
+    def checked(line):
+        assert line != "bad"
+
+    with pytest.raises(OperatorFailed):
+        launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "run")
+    with serve(tmp_path / "run") as url:
+        answer = Served(url).answer("files")
+    (row,) = answer["rows"]
+    assert (row["state"], row["bytes"], row["left"], row["window"]) == ("waiting", 17, 9, 1)
+    assert answer["sums"] == {"waiting": {"files": 1, "bytes": 17, "left": 9}}
 
 
 def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
