@@ -24,6 +24,7 @@ from dagkit.console.window_answers import (
     Series,
     blocks_in,
     compared,
+    item_sums,
     items_of,
     launches,
     one_window,
@@ -75,6 +76,7 @@ class Interface:
         self._tapping = threading.BoundedSemaphore(_TAPS)
         self._windows = table_of_all(folder)
         self._items = table_of_windows(folder, items_of)
+        self._splits = table_of_windows(folder, work_answers.splits)
         self._files = work_answers.Files(folder)
 
     def routes(self) -> list[Route]:
@@ -82,7 +84,6 @@ class Interface:
         folder = self._folder
         of_windows: Mapping[str, Callable[[Window], Iterable[Row]]] = {
             "decisions": work_answers.decisions,
-            "splits": work_answers.splits,
             "given-up": work_answers.given_up,
         }
         tables: Mapping[str, Callable[[Request], Iterable[Row]]] = {
@@ -101,7 +102,10 @@ class Interface:
             *(self._route(name, partial(_table, rows)) for name, rows in tables.items()),
             self._route("windows/{window:int}", self._window),
             self._route("windows", partial(_newest, self._windows)),
-            self._route("launches", self._launches),
+            self._route("launches", partial(_sums, self._windows, launches)),
+            self._route("items/sums", partial(_sums, self._items, item_sums)),
+            self._route("splits", partial(_newest, self._splits)),
+            self._route("splits/sums", partial(_sums, self._splits, self._split_sums)),
             self._route("compare", self._compare),
             self._route("items", self._items_of),
             self._route("series", lambda _: self._series.answer()),
@@ -133,12 +137,8 @@ class Interface:
             raise HTTPException(404, f"the ledger has no window {number}")
         return window
 
-    def _launches(self, request: Request) -> Row:
-        """A table of the launches whose windows could be read so far."""
-        # All rows that are kept: with a page of windows, the oldest launch of the page would lack windows.
-        whole = self._windows.page(Asked(limit=MOST_KEPT))
-        page = page_of(launches(whole["rows"]), _asked(request))
-        return {**page, **{name: whole[name] for name in ("looked", "continues")}}
+    def _split_sums(self, rows: Iterable[Row]) -> list[Row]:
+        return work_answers.split_sums(rows, self._folder.units())
 
     def _items_of(self, request: Request) -> Row:
         if "window" not in request.query_params:
@@ -305,6 +305,14 @@ def static(name: str, _: Request) -> Response:
 
 def _newest(table: ChainRows, request: Request) -> Row:
     return table.page(_asked(request))
+
+
+def _sums(table: ChainRows, sums: Callable[[Iterable[Row]], list[Row]], request: Request) -> Row:
+    """A table of sums over the windows that could be read so far."""
+    # All rows that are kept: a page of windows would not have all that belong to one sum.
+    whole = table.page(Asked(limit=MOST_KEPT))
+    page = page_of(sums(whole["rows"]), _asked(request))
+    return {**page, **{name: whole[name] for name in ("looked", "continues")}}
 
 
 def _table(rows: Callable[[Request], Iterable[Row]], request: Request) -> Row:

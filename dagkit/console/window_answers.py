@@ -1,5 +1,6 @@
 """Answers about windows: pages of them, one of them, and series over all; about chains of blocks; and the overview."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -136,6 +137,21 @@ def items_of(window: Window) -> list[Row]:
             "adds_up": None if counted.rule is None else counted.adds_up,
         }
         for name, counted in counts.operators.items()
+    ]
+
+
+def item_sums(rows: Iterable[Row]) -> list[Row]:
+    """The items of each operator in windows, as sums; `uneven` is how many windows do not add up."""
+    sums: dict[str, Counter[str]] = {}
+    judged = set()
+    for row in rows:
+        figures = {name: row[name] or 0 for name in ("received", "sent", "rejected", "dropped")}
+        sums.setdefault(row["operator"], Counter()).update(windows=1, uneven=row["adds_up"] is False, **figures)
+        if row["adds_up"] is not None:
+            judged.add(row["operator"])
+    return [
+        {"operator": name, **each, "adds_up": each["uneven"] == 0 if name in judged else None}
+        for name, each in sums.items()
     ]
 
 

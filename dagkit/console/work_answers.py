@@ -1,18 +1,21 @@
 """Answers about work: decisions, splits, what is not done, and input files."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache, partial
 
+from dagkit.api.stats import by_unit
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.tables import Asked, Row, page_of
 from dagkit.engine.parts.requests import Retry
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Decided, Scaled, Split
 from dagkit.engine.record.backlogs import ScalingDecision
 from dagkit.engine.record.history import Window, newest_checkpoint, window_that_took
 from dagkit.engine.record.status_file import this_process
 from dagkit.engine.record.work_history import lost_in, work_left
+from dagkit.ground.amounts import BYTE
 from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
 from dagkit.runs.inventory.arrivals import Noted
@@ -38,6 +41,25 @@ def splits(window: Window) -> Iterator[Row]:
     for fact in reversed(window.checkpoint.facts):
         if isinstance(fact, Split):
             yield {"window": window.checkpoint.window, **fact.as_row()}
+
+
+def split_sums(rows: Iterable[Row], units: Mapping[str, str]) -> list[Row]:
+    """The splits of windows by their reason, with what was handed over; `units` has those of operators."""
+    by_reason: dict[str, list[Row]] = {}
+    for row in rows:
+        by_reason.setdefault(row["why"], []).append(row)
+    return [
+        {
+            "why": why,
+            "splits": len(of_reason),
+            "handed": by_unit(
+                (units.get(Address(row["into"]).operator, BYTE), row["end"] - row["at"])
+                for row in of_reason
+                if row["end"] is not None and row["at_share"] is None
+            ),
+        }
+        for why, of_reason in by_reason.items()
+    ]
 
 
 def given_up(window: Window) -> Iterator[Row]:

@@ -12,6 +12,8 @@ import pytest
 
 from dagkit.console import graph_answers
 from dagkit.console.several import Several
+from dagkit.console.window_answers import item_sums
+from dagkit.console.work_answers import split_sums
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -56,6 +58,30 @@ def test_a_window_has_its_work_its_items_and_its_files(console):
     assert found["adds_up"]
     kept = console.answer("items?limit=500&like=operator=kept")["rows"]
     assert (sum(row["received"] for row in kept), sum(row["dropped"] for row in kept)) == (FILES * LINES, FILES * 2)
+
+
+def test_the_items_of_operators_are_summed_over_windows(console):
+    sums = {row["operator"]: row for row in console.answer("items/sums")["rows"]}
+    kept = {
+        "windows": FILES,
+        "received": FILES * LINES,
+        "sent": FILES * (LINES - 2),
+        "rejected": 0,
+        "dropped": FILES * 2,
+    }
+    assert sums["Kept"] == {"operator": "Kept", **kept, "uneven": 0, "adds_up": True}
+    assert sums["Reader"]["adds_up"] is None
+    row = {"operator": "Parse", "received": 2, "sent": 1, "rejected": None, "dropped": 0}
+    (parse,) = item_sums([{**row, "adds_up": False}, {**row, "adds_up": True}])
+    assert (parse["uneven"], parse["adds_up"]) == (1, False)
+
+
+def test_splits_are_summed_by_reason():
+    row = {"into": "Read.input", "at": 4, "end": 10, "at_share": None, "why": "over"}
+    shares, endless = {**row, "at_share": 0.5}, {**row, "end": None}
+    assert split_sums([row, shares, endless, {**row, "into": "Poll.input"}], {"Poll": "record"}) == [
+        {"why": "over", "splits": 4, "handed": {"byte": 6, "record": 6}}
+    ]
 
 
 def test_decisions_work_the_configuration_and_operators_are_described(console, finished):

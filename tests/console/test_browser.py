@@ -74,6 +74,34 @@ def test_windows_files_and_operators_are_opened_by_keyboard(finished_page):
     playwright.expect(page.locator("svg.physical")).to_be_visible()
 
 
+def test_the_items_of_one_operator_are_listed(finished_page):
+    page = finished_page
+    show(page, "items")
+    playwright.expect(page.locator(".view.items")).to_contain_text("All items add up.")
+    page.get_by_role("region", name="By operator").get_by_role("link", name="Kept").press("Enter")
+    rows = page.get_by_role("region", name="By window").locator("tbody tr")
+    playwright.expect(rows).to_have_count(FILES)
+    playwright.expect(rows.first).to_contain_text("Kept")
+
+
+def test_a_split_is_drawn_within_its_file(finished_page):
+    page, ranges = finished_page, "(range) => [...range.children].map((part) => part.style.flexGrow)"
+    show(page, "splits")
+    playwright.expect(page.locator(".view.splits")).to_contain_text("Nothing was split. That is in order")
+    shares = dict.fromkeys(["start_share", "at_share", "end_share"])
+    rows = [
+        {"window": 2, "source": "/in/a.txt", "start": 40, "at": 60, "end": 80, "slot": 0, "why": "", **shares},
+        {"window": 1, "source": "/in/a.txt", "start": 0, "at": 40, "end": 100, "slot": 0, "why": "", **shares},
+    ]
+    page.route("**/splits?*", lambda route: route.fulfill(json={"rows": rows, "next": None, "total": 2}))
+    show(page, "overview")
+    show(page, "splits")
+    drawn = page.get_by_role("img", name="50 % kept")
+    drawn.wait_for()
+    assert drawn.evaluate(ranges) == ["0.4", "0.2", "0.2", "0.2"]
+    page.unroute("**/splits?*")
+
+
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_view_has_a_serious_fault_of_accessibility(console, open_page, scheme):

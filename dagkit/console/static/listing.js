@@ -16,6 +16,17 @@ function keep(name, asked) {
   history.replaceState(null, "", `${path || "#/"}${all.size ? `?${all}` : ""}`);
 }
 
+// The folder that holds all these files; empty if none does.
+export function folderOf(paths) {
+  const [first = "", ...rest] = paths.map((path) => path.slice(0, path.lastIndexOf("/") + 1));
+  return rest.reduce((folder, other) => {
+    while (!other.startsWith(folder)) folder = folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
+    return folder;
+  }, first);
+}
+
+export const inFolder = (paths) => (folderOf(paths) ? [h("p", { class: "quiet" }, "In ", h("span", { class: "path" }, folderOf(paths)))] : []);
+
 // A section with a table. A column is [title, cell, kind, column of the server]; those with the last are sorted by it.
 // The newest rows appear by themselves: with each window, or with each status. Rows that lie far back are looked for at
 // once only if the table `searches`, or was asked for something. `above` makes what stands above the rows of a page.

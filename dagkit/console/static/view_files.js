@@ -3,7 +3,7 @@
 import { ask } from "./answers.js";
 import { h, section, table } from "./dom.js";
 import { bytes, count, counted, moment, partDone } from "./format.js";
-import { listing } from "./listing.js";
+import { folderOf, inFolder, listing } from "./listing.js";
 import { linked } from "./view_windows.js";
 
 export const files = { id: "files", title: "Files", open };
@@ -21,21 +21,11 @@ async function open(main, run, path) {
     choices.replaceChildren(...[["", "All", sum("files")], ...Object.entries(STATES).map(([state, title]) => [state, title, sums[state]?.files ?? 0])].map(([state, title, number]) =>
       h("a", { class: "choice", href: `#/files${only(state)}`, "aria-current": only(state) === (here && `?${here}`) ? "true" : null }, `${title} `, h("b", {}, count(number)))));
     totals.replaceChildren(sum("files") ? `${counted(sum("files"), "file")} with ${bytes(sum("bytes"))}; ${sum("left") ? `${bytes(sum("left"))} wait` : "nothing waits"}.` : "");
-    const folder = folderOf(rows);
-    return folder ? [h("p", { class: "quiet" }, "In ", h("span", { class: "path" }, folder))] : [];
+    return inFolder(pathsOf(rows));
   };
-  const files = await listing(main, "Input files", "files", ({ rows }) => columns(folderOf(rows)), { nothing: "The ledger names no file.", above });
+  const files = await listing(main, "Input files", "files", ({ rows }) => columns(folderOf(pathsOf(rows))), { nothing: "The ledger names no file.", above });
   main.append(h("p", { class: "quiet" }, "The ledger names what was found. To list also the files that are new or ignored, name the application: ", h("code", {}, "dagkit files ls APP")));
   return files;
-}
-
-// The folder that holds all files of a page.
-function folderOf(rows) {
-  const [first, ...rest] = rows.map((row) => row.path.slice(0, row.path.lastIndexOf("/") + 1));
-  return rest.reduce((folder, other) => {
-    while (!other.startsWith(folder)) folder = folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
-    return folder;
-  }, first ?? "");
 }
 
 const columns = (folder) => [
@@ -47,6 +37,8 @@ const columns = (folder) => [
   ["Why", (row) => row.reason || null, "rare why", "reason"],
   ["Found by", (row) => row.finder, "", "finder"],
 ];
+
+const pathsOf = (rows) => rows.map((row) => row.path);
 
 // How far a file is read of which windows have begun to read; otherwise its state.
 function state({ state, bytes: size, left }) {
