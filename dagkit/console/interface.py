@@ -265,7 +265,10 @@ class Interface:
                     await asyncio.sleep(_STEP_SECONDS)
 
     def _svg(self, request: Request) -> Response:
-        return Response(self._drawings.svg(self._plan(), *_view(request)), media_type="image/svg+xml")
+        # in per cent, so that pages of nearly one size share a drawing
+        shape = _number(request, "shape", None)
+        page = None if not shape else shape / 100
+        return Response(self._drawings.svg(self._plan(), *_view(request), page), media_type="image/svg+xml")
 
     def _plan(self) -> Plan:
         launched = self._folder.launched()

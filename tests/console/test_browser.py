@@ -10,12 +10,13 @@ import pytest
 from dagkit import InputPort, Operator
 from dagkit.compiler import compile_application
 from dagkit.console.serving import Console, FolderOfApplications
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.operator_output import LOG
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.render.folding import PARTS, READABLE
-from dagkit_operators import FileSplitterInput, LineReader, Record
+from dagkit_operators import FileSplitterInput, Items, LineReader, Map, Record
 from tests.console.conftest import FILES, LINES, Served, again, run_copying, serious_faults
 from tests.old_files import aged, old_file
 from tests.render import samples
@@ -167,6 +168,36 @@ def test_a_view_that_was_left_while_the_server_answered_does_not_get_the_news_of
         old_file(tmp_path / "in" / "more.txt", "one more\n")
         again(tmp_path)
         playwright.expect(newest).not_to_have_text(before)
+
+
+def test_the_graph_of_a_run_that_ended_shows_what_passed_and_where_it_failed(finished_page, serve, open_page, tmp_path):
+    page = finished_page
+    show(page, "overview")
+    show(page, "graph")
+    sums = [str(FILES), str(FILES * (LINES - 2)), str(FILES * LINES)]
+    playwright.expect(page.locator(".canvas .live")).to_have_text(sums)
+
+    def parsing(dag, conf):
+        numbers = dag.add_operator("Numbers", Items(items=["1", "x", "0"]))
+        numbers >> (parse := dag.add_operator("Parse", Map(int)))
+        parse >> dag.add_operator("Last", Map(last))
+        dag.add_stream("rejected", parse.rejected, dag.add_operator("Bad", Map(str)).input)
+
+    last = str
+    launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "well")
+    with serve(tmp_path / "well") as url:
+        page = open_page(url)
+        show(page, "graph")
+        playwright.expect(page.get_by_role("button", name="Parse: received 3, sent 3, 1 rejected")).to_be_visible()
+        playwright.expect(page.locator(".canvas .live.bad")).to_have_text("1 rejected")
+    last = (1).__floordiv__
+    with pytest.raises(OperatorFailed):
+        launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "failed")
+    with serve(tmp_path / "failed") as url:
+        page = open_page(url)
+        show(page, "graph")
+        playwright.expect(page.locator(".canvas .box.failed")).to_have_attribute("data-name", "Last")
+        playwright.expect(page.locator(".canvas .live.bad")).to_have_text("✕ failed in window 1")
 
 
 @pytest.mark.parametrize(("wide", "high"), [(390, 800), (1440, 900), (2560, 1200)])
