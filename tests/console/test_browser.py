@@ -135,7 +135,8 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(finished_page):
 
 def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
-    line = {"ts": "2026-01-01T12:00:00.000Z", "level": "warning", "event": "logged", "message": "slow", "window": 99}
+    line = {"ts": "2026-01-01T12:00:00.000Z", "level": "warning", "event": "logged", "message": "slow\nand long"}
+    line |= {"window": 99, "operator": "Write it"}
     with (tmp_path / "run" / LOG).open("a") as log:
         log.write(json.dumps(line) + "\n")
     with serve(tmp_path / "run") as url:
@@ -144,9 +145,33 @@ def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page,
             show(page, view)
             row = page.locator(".log tr").filter(has_text="slow")
             playwright.expect(row.get_by_role("cell", name="99", exact=True)).to_be_visible()
-            assert row.get_by_role("link").count() == 0
+            assert row.get_by_role("link").all_inner_texts() == ["Write it"]
+        lines = page.locator(".view.log tbody tr")
+        row.get_by_role("link").click()
+        playwright.expect(lines).to_have_count(1)
+        page.get_by_role("button", name="Time since").click()
+        playwright.expect(lines.locator(".at")).to_have_text(re.compile(r"^\d+ h \d+ min ago$"))
+        page.get_by_role("searchbox").fill("LONG window=99")
+        playwright.expect(lines.locator("details[open] mark")).to_have_text("long")
+        assert serious_faults(page) == []
+        page.evaluate("location.hash = '#/log'")
         page.locator(".view.log").get_by_role("link", name=f"{FILES}", exact=True).first.click()
         playwright.expect(page.get_by_role("heading", name=f"Window {FILES}", exact=True)).to_be_visible()
+
+
+FOLLOWING = """async () => {
+  const { log } = await import('/static/view_log.js');
+  const main = document.body.appendChild(document.createElement('div')), run = { status: {}, overview: {} };
+  const view = await log.open(main, run, ''), [button] = main.querySelectorAll('button[aria-pressed="true"]');
+  let asked = 0, now = performance.now();
+  performance.now = () => (now += 1e6);
+  window.fetch = async () => { asked += 1; throw new Error('no answer'); };
+  return [0, 1].map(() => { button.click(); view.update(run); return asked; });
+}"""
+
+
+def test_new_lines_of_the_log_wait_until_they_are_followed_again(console, open_page):
+    assert open_page(console.url).evaluate(FOLLOWING) == [0, 1]
 
 
 def test_a_view_that_was_left_while_the_server_answered_does_not_get_the_news_of_the_next(serve, open_page, tmp_path):

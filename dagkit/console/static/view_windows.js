@@ -5,6 +5,7 @@ import { charted } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
 import { amounts, bytes, count, duration, moment } from "./format.js";
 import { listing } from "./listing.js";
+import { logOf } from "./view_log.js";
 
 export const windows = { id: "windows", title: "Windows", open };
 export const chains = { id: "ledger", title: "Ledger", open: openChains };
@@ -58,7 +59,8 @@ async function openOne(main, number) {
   const found = await ask(`windows/${encodeURIComponent(number)}`);
   main.append(
     h("p", {}, h("a", { href: "#/windows" }, "All windows"),
-      ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : [])),
+      ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : []),
+      " · ", h("a", { href: logOf(`window=${found.window}`) }, "Its log")),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
       ["Took", duration(found.seconds), found.commit_seconds === null ? "from its begin to the commit"
