@@ -31,6 +31,7 @@ from dagkit.console.window_answers import (
     overview,
     table_of_all,
     window_of,
+    window_of_block,
 )
 from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import (
@@ -163,11 +164,16 @@ class Interface:
             if ledger is None or name not in ledger.names():
                 raise HTTPException(404, f"the ledger has no chain {name!r}")
         table = self._blocks.setdefault(name, ChainRows(partial(self._folder.chain, name), blocks_in))
-        return {"chain": name, **table.page(_asked(request))}
+        page = table.page(_asked(request))
+        with self._folder.ledger() as ledger:
+            assert ledger is not None, "it has had a chain"
+            page["rows"] = [{**row, "window": window_of_block(ledger, name, row)} for row in page["rows"]]
+        return {"chain": name, **page}
 
     def _chains(self, _: Request) -> list[Row]:
         with self._folder.ledger() as ledger:
-            return [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
+            chains = [] if ledger is None else map(ledger.chain, ledger.names())
+            return [{**chain.summary(), "head": chain.head.hash} for chain in chains]
 
     def _operators(self, request: Request) -> Iterable[Row]:
         names, run = request.query_params.getlist("name"), self._folder.run()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -104,6 +105,23 @@ def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console):
     assert [row["block"] for row in rows] == list(range(len(rows) - 1, -1, -1))
     assert rows[-1]["event"] == "Seed"
     assert rows[0]["previous_hash"] == rows[1]["hash"]
+    assert [(row["window"], row["linked"]) for row in rows[:FILES]] == [(window, True) for window in (3, 2, 1)]
+    windows = console.answer("blocks?chain=Copying")["rows"]
+    assert [row["window"] for row in windows[:FILES]] == [4, 3, 2]
+    assert windows[1]["data"] > 0
+    heads = {chain["chain"]: chain["head"] for chain in console.answer("chains")["rows"]}
+    assert heads == {"Splitter": rows[0]["hash"], "Copying": windows[0]["hash"]}
+
+
+def test_a_block_of_another_chain_is_not_linked(tmp_path, finished, serve):
+    (tmp_path / "other").mkdir()
+    block = "ledger/chains/Splitter/blocks"
+    name = sorted(path.name for path in (finished / block).iterdir())[2]
+    shutil.copytree(finished, tmp_path / "run")
+    shutil.copy(run_copying(tmp_path / "other") / block / name, tmp_path / "run" / block / name)
+    with serve(tmp_path / "run") as url:
+        broken = Served(url).answer("blocks?chain=Splitter&like=linked=false")["rows"]
+    assert [row["block"] for row in broken] == [3, 2]
 
 
 def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):

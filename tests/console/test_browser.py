@@ -68,6 +68,14 @@ def test_windows_files_and_operators_are_opened_by_keyboard(finished_page):
     playwright.expect(page.locator(".view.files")).to_contain_text(f"{FILES} files with 270 B; nothing waits.")
     show(page, "windows")
     playwright.expect(page.get_by_role("img", name=re.compile("^Time of a window"))).to_be_visible()
+    show(page, "ledger")
+    page.get_by_role("link", name="Check all blocks").press("Enter")
+    playwright.expect(page.locator(".view.ledger")).to_contain_text(
+        "Each block has its hash, and holds the one before it."
+    )
+    show(page, "ledger/Splitter")
+    page.get_by_role("button", name="Copy the hash").first.press("Enter")
+    playwright.expect(page.locator("td.hash").first).to_have_text(re.compile("^(Copied|f1620[0-9a-f]{64})$"))
     show(page, "graph")
     page.get_by_role("button", name="Kept").press("Enter")
     playwright.expect(page.get_by_role("heading", name="Kept")).to_be_visible()

@@ -82,7 +82,8 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     // Replacing the table takes the focus away from its heads, so it is set again below.
     const head = document.activeElement?.closest?.("th")?.cellIndex;
     const isWithin = place.contains(document.activeElement);
-    place.replaceChildren(...(above?.(page) ?? []), table(title, columns instanceof Function ? columns({ ...page, like: asked.like }) : columns, page.rows, continues ? "Looking…" : asked.like ? "No row has all of this." : nothing, { sort: asked.sort, by: (sort) => go({ sort, after: 0 }) }));
+    const seen = { ...page, like: asked.like, continues };
+    place.replaceChildren(...(above?.(seen) ?? []), table(title, columns instanceof Function ? columns(seen) : columns, page.rows, continues ? "Looking…" : asked.like ? "No row has all of this." : nothing, { sort: asked.sort, by: (sort) => go({ sort, after: 0 }) }));
     if (isWithin) (place.querySelectorAll("th")[head]?.querySelector("button") ?? place.querySelector(".scroll"))?.focus();
     const last = asked.after + page.rows.length;
     const range = page.rows.length ? `${count(asked.after + 1)}–${count(last)}${page.total === null || page.total === undefined ? "" : ` of ${count(page.total)}`}` : "";
