@@ -268,6 +268,39 @@ def test_charts_have_a_gap_where_nothing_ran(finished_page):
     assert finished_page.evaluate(apart) == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
 
 
+REACH = """async (state) => {
+  const { overTime } = await import('/static/charts.js'), plots = [], made = window.uPlot;
+  window.uPlot = function (...options) { const plot = new made(...options); plots.push(plot); return plot; };
+  const columns = ["waiting_positions", "positions", "items", "rejected", "slots_seconds", "commit_seconds"];
+  const series = { at: [1000, 1001], launched: [999, 999], partitions: {} };
+  for (const name of columns) series[name] = [1, 2];
+  const { backlog } = overTime(series, { state, at: "1970-01-01T00:20:00Z" });
+  document.querySelector("main").append(...backlog);
+  while (!plots[0]?.scales.x.max) await new Promise(requestAnimationFrame);
+  window.uPlot = made;
+  backlog[0].remove();
+  return plots[0].scales.x.max;
+}"""
+
+
+def test_charts_of_a_run_that_goes_on_reach_the_present(finished_page):
+    assert [finished_page.evaluate(REACH, state) for state in ("running", "stopped")] == [1200, 1001]
+
+
+def test_a_run_that_was_killed_shows_what_it_did_last(finished, serve, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    status = json.loads((tmp_path / "run" / "status.json").read_text())
+    status |= {"state": "running", "at": "2100-01-01T12:00:09Z", "driver": {**status["driver"], "began": "before"}}
+    status["in_flight"] = [{"window": 5, "elements": 4, "since": "2100-01-01T12:00:00Z"}]
+    (tmp_path / "run" / "status.json").write_text(json.dumps(status))
+    with serve(tmp_path / "run") as url:
+        page = open_page(url)
+        ended = page.locator("section").filter(has=page.get_by_role("heading", name="How it ended"))
+        playwright.expect(ended).to_contain_text("Window 5 had run for 9.0 s, with 4 elements.")
+        playwright.expect(ended.locator(".log tbody tr").first).to_contain_text("ended")
+        assert serious_faults(page) == []
+
+
 HEALTH = """async (changed) => {
   const { health } = await import('/static/health.js');
   const status = { state: "running", in_flight: [], working: [], read: {}, queued: {}, remarks: [], ...changed };
