@@ -139,6 +139,7 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(finished_page):
     for view in VIEWS:
         show(finished_page, view)
         assert finished_page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        playwright.expect(finished_page.locator("nav [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
 def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page, tmp_path):

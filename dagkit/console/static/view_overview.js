@@ -78,7 +78,7 @@ function summed({ overview: known, status }) {
   if (!status) {
     return section("Run", figures([
       ["Last window", count(last?.window ?? 0), moment(last?.committed)],
-      ["Waiting", amounts(last?.pending), `${count(last?.waiting ?? 0)} ranges`],
+      ["Waiting", amounts(last?.pending), counted(last?.waiting ?? 0, "range")],
       ["Launched", moment(known.launched), known.version && `dagkit ${known.version}`],
       ["Folder", h("span", { class: "path" }, known.path)],
     ]));

@@ -3,7 +3,7 @@
 import { ask } from "./answers.js";
 import { charted } from "./charts.js";
 import { button, figures, h, section, table } from "./dom.js";
-import { amounts, bytes, count, duration, moment } from "./format.js";
+import { amounts, bytes, count, counted, duration, moment } from "./format.js";
 import { listing } from "./listing.js";
 import { logOf } from "./view_log.js";
 
@@ -68,7 +68,7 @@ async function openOne(main, number) {
       ["Read", amounts(found.read)],
       ["Items handled", count(found.items), found.rejected ? `${count(found.rejected)} rejected` : null],
       ["Files done", count(found.files)],
-      ["Waiting after it", amounts(found.pending), `${count(found.waiting)} ranges`],
+      ["Waiting after it", amounts(found.pending), counted(found.waiting, "range")],
       ["Block", count(found.block)],
     ]), h("p", { class: "hash" }, found.hash)),
     section("Work", ...found.inputs.map((input) => h("div", {},
