@@ -232,6 +232,8 @@ def test_the_graph_of_a_run_that_ended_shows_what_passed_and_where_it_failed(fin
         show(page, "graph")
         playwright.expect(page.locator(".canvas .box.failed")).to_have_attribute("data-name", "Last")
         playwright.expect(page.locator(".canvas .live.bad")).to_have_text("✕ failed in window 1")
+        page.get_by_role("button", name="Last").press("Enter")
+        playwright.expect(page.locator(".about .fault")).to_contain_text("ZeroDivisionError")
 
 
 @pytest.mark.parametrize(("wide", "high"), [(390, 800), (1440, 900), (2560, 1200)])

@@ -2,6 +2,7 @@
 
 import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
+import { failures } from "./failures.js";
 import { isLive, operators } from "./operators.js";
 import { tap } from "./tap.js";
 import { amount, amounts, count, duration, percent, rate, skew } from "./format.js";
@@ -39,7 +40,7 @@ async function open(main, run, wanted) {
     for (const box of drawing.querySelectorAll(".box")) prepare(box);
     for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
       const stream = streams.find((each) => isNamed(each, label.dataset.stream));
-      if (stream?.tails[0]) label.addEventListener("click", () => void details(stream.tails[0].box, outputs(stream.tails[0].box)).then((parts) => about.replaceChildren(...parts)));
+      if (stream?.tails[0]) label.addEventListener("click", () => void details(run, stream.tails[0].box, outputs(stream.tails[0].box)).then((parts) => about.replaceChildren(...parts)));
     }
     size();
     tools();
@@ -84,7 +85,7 @@ async function open(main, run, wanted) {
     for (const frame of place.frames) state.opened.add(frame);
     await draw();
     if (state.scale < READABLE) { state.zoom = 0; size(); }
-    about.replaceChildren(...await details(place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
+    about.replaceChildren(...await details(run, place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
     const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
     box?.scrollIntoView({ block: "center", inline: "center" });
     box?.focus({ preventScroll: true });
@@ -102,7 +103,7 @@ async function open(main, run, wanted) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(run, name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -218,10 +219,11 @@ function divided(each) {
   ], each.by_partition))];
 }
 
-async function details(name, outputs) {
+async function details(run, name, outputs) {
   const [planned, { rows: [each] }] = await Promise.all([ask("operator", { name }).catch(() => null), ask("operators", { name })]); // unifiers are no operators
   return [
     section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
+    ...(run.status?.error?.operator === name ? failures(run) : []),
     ...divided(each),
     ...(outputs.length ? [section("Items that pass", ...outputs.map(([output, stream]) => tap(output, stream)))] : []),
     ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),
