@@ -15,11 +15,15 @@ from dagkit.console import graph_answers
 from dagkit.console.several import Several
 from dagkit.console.window_answers import item_sums
 from dagkit.console.work_answers import split_sums
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.work.item import WorkItem
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.render.picture import View
 from dagkit.runs.inventory.applications import name_of
+from dagkit.runs.inventory.listing import FoundFiles, ListedFile
 from dagkit_operators import FileInfo, FileSplitterBase, FileSplitterInput, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
 from tests.old_files import old_file
@@ -171,6 +175,14 @@ def test_a_file_shows_how_far_it_is_read(tmp_path, serve):
     (row,) = answer["rows"]
     assert (row["state"], row["bytes"], row["left"], row["window"]) == ("waiting", 17, 9, 1)
     assert answer["sums"] == {"waiting": {"files": 1, "bytes": 17, "left": 9}}
+
+
+def test_what_waits_of_a_file_is_the_sum_of_its_ranges_in_the_queue(finished):
+    ledger, into, path = Ledger.open(finished), Address("Reader.blocks_metadata_input"), "/in/a.txt"
+    queue = tuple(WorkItem(into, (start,), {}, start, start + 4, source=path) for start in (8, 20))
+    files = FoundFiles.of(ledger, newest_checkpoint(ledger).model_copy(update={"queue": queue}))
+    assert files.left_of(ListedFile("Splitter", path, "waiting"), None) == 8
+    assert files.left_of(ListedFile("Splitter", path, "quarantined"), None) == 0
 
 
 def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
