@@ -35,10 +35,10 @@ const sourcesOf = (rows) => rows.map((row) => row.source);
 const SPLITS = (rows) => [
   ["Window", window, "number", "window"],
   ["Source", (row) => h("span", { title: row.source }, row.source.slice(folderOf(sourcesOf(rows)).length)), "path", "source"],
+  [h("span", {}, h("span", { class: "key0" }, "■ kept "), h("span", { class: "key1" }, "■ handed over")), (row) => (row.end === null ? null : drawn(row, rows)), "rare"],
   ["From", (row) => place(row, "start"), "number", "start"],
   ["Split at", (row) => place(row, "at"), "number", "at"],
   ["To", (row) => place(row, "end"), "number", "end"],
-  [h("span", {}, h("span", { class: "key0" }, "■ kept "), h("span", { class: "key1" }, "■ handed over")), (row) => (row.end === null ? null : drawn(row, rows)), "rare"],
   ["Slot", (row) => count(row.slot), "number", "slot"],
   ["Why", (row) => row.why, "why", "why"],
 ];
