@@ -42,17 +42,20 @@ class Drawings:
     """Draws the pictures of one plan after another; the last ones are kept, because layout takes time."""
 
     def __init__(self) -> None:
-        self._last: tuple[Plan, Callable[[View, frozenset[str]], str]] | None = None
+        self._last: tuple[Plan, Callable[[View, frozenset[str], float | None], str]] | None = None
 
-    def svg(self, plan: Plan, view: View, opened: Collection[str]) -> str:
-        """The picture as SVG without styles, and without a title, which the page shows."""
+    def svg(self, plan: Plan, view: View, opened: Collection[str], page: float | None = None) -> str:
+        """The picture as SVG without styles, and without a title, which the page shows.
+
+        `page` is the width of its place by the height.
+        """
         last = self._last
         # By identity: the folder returns the same object until a launch replaces its record, and comparing large plans
         # takes time. Each plan has a cache of its own: a layout may end when another thread has drawn the next plan.
         if last is None or plan is not last[0]:
             self._last = last = plan, lru_cache(maxsize=32)(partial(_drawn, plan))
-        return last[1](view, frozenset(opened))
+        return last[1](view, frozenset(opened), page)
 
 
-def _drawn(plan: Plan, view: View, opened: Collection[str]) -> str:
-    return svg(replace(picture_of(plan, view, opened), title=""), fits=False)
+def _drawn(plan: Plan, view: View, opened: Collection[str], page: float | None) -> str:
+    return svg(replace(picture_of(plan, view, opened), title=""), fits=False, page=page)

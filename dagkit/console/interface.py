@@ -24,12 +24,14 @@ from dagkit.console.window_answers import (
     Series,
     blocks_in,
     compared,
+    item_sums,
     items_of,
     launches,
     one_window,
     overview,
     table_of_all,
     window_of,
+    window_of_block,
 )
 from dagkit.engine.parts.asking import answered
 from dagkit.engine.parts.requests import (
@@ -75,20 +77,20 @@ class Interface:
         self._tapping = threading.BoundedSemaphore(_TAPS)
         self._windows = table_of_all(folder)
         self._items = table_of_windows(folder, items_of)
+        self._splits = table_of_windows(folder, work_answers.splits)
+        self._files = work_answers.Files(folder)
 
     def routes(self) -> list[Route]:
         """The routes below `/api/v1`."""
         folder = self._folder
         of_windows: Mapping[str, Callable[[Window], Iterable[Row]]] = {
             "decisions": work_answers.decisions,
-            "splits": work_answers.splits,
             "given-up": work_answers.given_up,
         }
         tables: Mapping[str, Callable[[Request], Iterable[Row]]] = {
             "operators": self._operators,
             "rejected": lambda _: [] if (run := folder.run()) is None else operator_answers.rejected(run.snapshot),
             "work": lambda _: work_answers.work(folder),
-            "files": lambda _: work_answers.files(folder),
             "chains": self._chains,
             "keys": lambda _: () if (launched := folder.launched()) is None else launched.configuration,
             "values": self._values,
@@ -101,11 +103,15 @@ class Interface:
             *(self._route(name, partial(_table, rows)) for name, rows in tables.items()),
             self._route("windows/{window:int}", self._window),
             self._route("windows", partial(_newest, self._windows)),
-            self._route("launches", self._launches),
+            self._route("launches", partial(_sums, self._windows, launches)),
+            self._route("items/sums", partial(_sums, self._items, item_sums)),
+            self._route("splits", partial(_newest, self._splits)),
+            self._route("splits/sums", partial(_sums, self._splits, self._split_sums)),
             self._route("compare", self._compare),
             self._route("items", self._items_of),
             self._route("series", lambda _: self._series.answer()),
             self._route("blocks", self._blocks_of),
+            self._route("files", lambda request: self._files.page(_asked(request))),
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
             self._route("graph", lambda request: graph_answers.document(self._plan(), *_view(request))),
             self._route("operator", self._operator),
@@ -132,12 +138,8 @@ class Interface:
             raise HTTPException(404, f"the ledger has no window {number}")
         return window
 
-    def _launches(self, request: Request) -> Row:
-        """A table of the launches whose windows could be read so far."""
-        # All rows that are kept: with a page of windows, the oldest launch of the page would lack windows.
-        whole = self._windows.page(Asked(limit=MOST_KEPT))
-        page = page_of(launches(whole["rows"]), _asked(request))
-        return {**page, **{name: whole[name] for name in ("looked", "continues")}}
+    def _split_sums(self, rows: Iterable[Row]) -> list[Row]:
+        return work_answers.split_sums(rows, self._folder.units())
 
     def _items_of(self, request: Request) -> Row:
         if "window" not in request.query_params:
@@ -162,11 +164,16 @@ class Interface:
             if ledger is None or name not in ledger.names():
                 raise HTTPException(404, f"the ledger has no chain {name!r}")
         table = self._blocks.setdefault(name, ChainRows(partial(self._folder.chain, name), blocks_in))
-        return {"chain": name, **table.page(_asked(request))}
+        page = table.page(_asked(request))
+        with self._folder.ledger() as ledger:
+            assert ledger is not None, "it has had a chain"
+            page["rows"] = [{**row, "window": window_of_block(ledger, name, row)} for row in page["rows"]]
+        return {"chain": name, **page}
 
     def _chains(self, _: Request) -> list[Row]:
         with self._folder.ledger() as ledger:
-            return [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
+            chains = [] if ledger is None else map(ledger.chain, ledger.names())
+            return [{**chain.summary(), "head": chain.head.hash} for chain in chains]
 
     def _operators(self, request: Request) -> Iterable[Row]:
         names, run = request.query_params.getlist("name"), self._folder.run()
@@ -264,7 +271,10 @@ class Interface:
                     await asyncio.sleep(_STEP_SECONDS)
 
     def _svg(self, request: Request) -> Response:
-        return Response(self._drawings.svg(self._plan(), *_view(request)), media_type="image/svg+xml")
+        # in per cent, so that pages of nearly one size share a drawing
+        shape = _number(request, "shape", None)
+        page = None if not shape else shape / 100
+        return Response(self._drawings.svg(self._plan(), *_view(request), page), media_type="image/svg+xml")
 
     def _plan(self) -> Plan:
         launched = self._folder.launched()
@@ -304,6 +314,14 @@ def static(name: str, _: Request) -> Response:
 
 def _newest(table: ChainRows, request: Request) -> Row:
     return table.page(_asked(request))
+
+
+def _sums(table: ChainRows, sums: Callable[[Iterable[Row]], list[Row]], request: Request) -> Row:
+    """A table of sums over the windows that could be read so far."""
+    # All rows that are kept: a page of windows would not have all that belong to one sum.
+    whole = table.page(Asked(limit=MOST_KEPT))
+    page = page_of(sums(whole["rows"]), _asked(request))
+    return {**page, **{name: whole[name] for name in ("looked", "continues")}}
 
 
 def _table(rows: Callable[[Request], Iterable[Row]], request: Request) -> Row:

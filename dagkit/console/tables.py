@@ -22,6 +22,7 @@ from dagkit.ledger import Chain
 Row = dict[str, Any]
 
 _SEPARATOR = re.compile(r"(?<=\d),(?=\d{3})")
+_WORD = re.compile(r'(?:"[^"]*"?|[^\s"])+')
 _CONDITION = re.compile(r"([a-z_]+)([<>=])(.+)")
 _FIRST_CHUNK, _CHUNK = 4, 128
 """How many blocks are read at a time, at first and at most."""
@@ -41,8 +42,8 @@ class Asked:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words, in lower case. The page shows 12,345 for the number 12345."""
-        return tuple(_SEPARATOR.sub("", self.like).lower().split())
+        """The words, in lower case; quotes join some to one. The page shows 12,345 for the number 12345."""
+        return tuple(word.replace('"', "") for word in _WORD.findall(_SEPARATOR.sub("", self.like).lower()))
 
 
 def page_of(rows: Iterable[Row | str], asked: Asked) -> Row:

@@ -1,5 +1,6 @@
 """Answers about windows: pages of them, one of them, and series over all; about chains of blocks; and the overview."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,9 +13,9 @@ from dagkit.console.status_answers import status_of
 from dagkit.console.tables import ChainRows, Row
 from dagkit.engine.files.staging import by_file
 from dagkit.engine.program.address import Address
-from dagkit.engine.record.history import Window, block_of, stride, window_at, windows_between
+from dagkit.engine.record.history import Window, block_of, stride, window_at, window_that_took, windows_between
 from dagkit.ground.amounts import BYTE
-from dagkit.ledger import Chain, Span
+from dagkit.ledger import Chain, Ledger, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import length_of
@@ -139,6 +140,21 @@ def items_of(window: Window) -> list[Row]:
     ]
 
 
+def item_sums(rows: Iterable[Row]) -> list[Row]:
+    """The items of each operator in windows, as sums; `uneven` is how many windows do not add up."""
+    sums: dict[str, Counter[str]] = {}
+    judged = set()
+    for row in rows:
+        figures = {name: row[name] or 0 for name in ("received", "sent", "rejected", "dropped")}
+        sums.setdefault(row["operator"], Counter()).update(windows=1, uneven=row["adds_up"] is False, **figures)
+        if row["adds_up"] is not None:
+            judged.add(row["operator"])
+    return [
+        {"operator": name, **each, "adds_up": each["uneven"] == 0 if name in judged else None}
+        for name, each in sums.items()
+    ]
+
+
 def launches(rows: Iterable[Row]) -> list[Row]:
     """The launches of windows that are given newest first, as sums over their windows; the newest launch first."""
     sums = []
@@ -237,7 +253,8 @@ def _positions(spans: Iterable[Span]) -> int:
 
 
 def blocks_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[Row]]]:
-    """The blocks of a chain, each in one line."""
+    """The blocks of a chain, each in one line. One is `linked` if it holds the hash of the one before it."""
+    before = chain.read(first - 1).hash if first else None
     for record in chain.records(first, last):
         block = record.block
         event = block.as_json()["event"]
@@ -247,12 +264,23 @@ def blocks_in(chain: Chain, first: int, last: int) -> Iterator[tuple[int, list[R
             "block": record.seq,
             "hash": record.hash,
             "previous_hash": block.prev_block_hash,
+            "linked": block.prev_block_hash == before,
             "written": block.system_time.isoformat(),
             "event": event["kind"],
             "records": None if interval is None else interval["end"] - interval["start"] + 1,
+            "data": None if data is None else data["size"],
             "state": None if checkpoint is None else checkpoint["size"],
         }
+        before = record.hash
         yield record.seq, [row]
+
+
+def window_of_block(ledger: Ledger, chain: str, row: Row) -> int | None:
+    """The window of a block of the application's chain, or the one that was given the work of another block."""
+    if row["event"] == "AddData":
+        return window_that_took(ledger, chain, row["block"])
+    window = window_at(ledger.chain(chain), row["block"]) if row["event"] == "ExecuteTransform" else None
+    return None if window is None else window.checkpoint.window
 
 
 def overview(folder: RunFolder, *, allows_control: bool) -> Row:

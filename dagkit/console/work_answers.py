@@ -1,18 +1,25 @@
 """Answers about work: decisions, splits, what is not done, and input files."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from functools import cache, partial
 
+from dagkit.api.stats import by_unit
 from dagkit.console.run_folder import RunFolder
-from dagkit.console.tables import Row
+from dagkit.console.tables import Asked, Row, page_of
 from dagkit.engine.parts.requests import Retry
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Decided, Scaled, Split
 from dagkit.engine.record.backlogs import ScalingDecision
-from dagkit.engine.record.history import Window
+from dagkit.engine.record.history import Window, newest_checkpoint, window_that_took
 from dagkit.engine.record.status_file import this_process
 from dagkit.engine.record.work_history import lost_in, work_left
+from dagkit.ground.amounts import BYTE
 from dagkit.ground.urls import absolute
-from dagkit.runs.inventory.listing import recorded
+from dagkit.ledger import Ledger
+from dagkit.runs.inventory.arrivals import Noted
+from dagkit.runs.inventory.listing import FoundFiles, described
 from dagkit.runs.inventory.readings import Reading, readings
 
 _FIRST = ("set aside", "suspect", "pending", "found")
@@ -34,6 +41,25 @@ def splits(window: Window) -> Iterator[Row]:
     for fact in reversed(window.checkpoint.facts):
         if isinstance(fact, Split):
             yield {"window": window.checkpoint.window, **fact.as_row()}
+
+
+def split_sums(rows: Iterable[Row], units: Mapping[str, str]) -> list[Row]:
+    """The splits of windows by their reason, with what was handed over; `units` has those of operators."""
+    by_reason: dict[str, list[Row]] = {}
+    for row in rows:
+        by_reason.setdefault(row["why"], []).append(row)
+    return [
+        {
+            "why": why,
+            "splits": len(of_reason),
+            "handed": by_unit(
+                (units.get(Address(row["into"]).operator, BYTE), row["end"] - row["at"])
+                for row in of_reason
+                if row["end"] is not None and row["at_share"] is None
+            ),
+        }
+        for why, of_reason in by_reason.items()
+    ]
 
 
 def given_up(window: Window) -> Iterator[Row]:
@@ -60,10 +86,44 @@ def retry_of(row: Mapping[str, str]) -> Retry:
     )
 
 
-def files(folder: RunFolder) -> Iterator[Row]:
-    """The input files that the ledger names, with what became of each, in the order of finding them."""
-    ledger = folder.own_ledger()
-    return map(asdict, recorded(ledger)) if ledger is not None else iter(())
+class Files:
+    """The input files that the ledger names, with what became of each."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._noted: Noted | None = None
+        """What was read of the windows: a later answer reads only those since then."""
+
+    def page(self, asked: Asked) -> Row:
+        """A page of the files, the last found first, with sums over all of them by state."""
+        ledger, sums = self._folder.own_ledger(), dict[str, Counter[str]]()
+        rows = iter(()) if ledger is None else self._rows(ledger, sums)
+        page = page_of(rows, replace(asked, sort=asked.sort or "-found"))
+        if ledger is not None:
+            took = cache(partial(window_that_took, ledger))
+            page["rows"] = [
+                {**row, "window": None if row["block"] is None else took(row["finder"], row["block"])}
+                for row in page["rows"]
+            ]
+        return {**page, "sums": sums}
+
+    def _rows(self, ledger: Ledger, sums: dict[str, Counter[str]]) -> Iterator[Row]:
+        files = FoundFiles.of(ledger, newest_checkpoint(ledger), self._noted)
+        self._noted = files.noted
+        for file, found in described(files, ledger):
+            left = files.left_of(file, found)
+            size = None if found is None else found.bytes
+            sums.setdefault(file.state, Counter()).update(files=1, bytes=size or 0, left=left)
+            yield {
+                "path": file.path,
+                "state": file.state,
+                "reason": file.reason,
+                "finder": file.finder,
+                "found": None if found is None else found.at.isoformat(),
+                "block": None if found is None else found.block,
+                "bytes": size,
+                "left": left,
+            }
 
 
 def one_file(folder: RunFolder, path: str) -> Row:

@@ -49,13 +49,15 @@ class Layout:
     routes: tuple[Route, ...]
 
 
-def layout(picture: Picture) -> Layout:
-    """Lay out a picture with any available Graphviz."""
-    wires = wiring(picture)
+def layout(picture: Picture, page: float | None = None) -> Layout:
+    """Lay out a picture with any available Graphviz, for a `page` as `wiring` does."""
+    wires = wiring(picture, page)
     places = _placed(picture, wires, ())
     # Most builds of Graphviz put the row that is written first on top, others at the bottom.
     if upside_down := _upside_down(picture, wires.rows, places):
         places = _placed(picture, wires, upside_down)
+    if page is not None and len(_gaps(picture, places, wires.rows)) < max(wires.rows.values(), default=0):
+        return layout(picture)  # a row stands beside another one, so no line leads between them
     return _turned(picture, places)
 
 

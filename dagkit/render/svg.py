@@ -24,12 +24,13 @@ LIP = 4.0
 """The distance from a box's border to its first and last row."""
 
 
-def svg(picture: Picture, *, fits: bool = True) -> str:
+def svg(picture: Picture, *, fits: bool = True, page: float | None = None) -> str:
     """The picture as one `<svg>` element, for a file or a page.
 
-    Unless it `fits` itself into the width of its place, it has no style, which a page may forbid.
+    Unless it `fits` itself into the width of its place, it has no style, which a page may forbid. `page` is the width
+    of that place by its height: a picture is wrapped so that it fills it.
     """
-    return _Page(picture, layout(picture), fits=fits).text()
+    return _Page(picture, layout(picture, page), fits=fits).text()
 
 
 class _Page:
@@ -163,8 +164,10 @@ class _Page:
             yield f'<path d="{path}" fill="none" stroke="{GROUND}" stroke-width="{_n(stroke.width)}"/>'
 
     def _hub(self, hub: Hub) -> str:
-        name = hub.label.stream
-        return _group("stream", "stream", name, name, *self._label(hub.label, self.places.hubs[hub.name].middle))
+        name, middle = hub.label.stream, self.places.hubs[hub.name].middle
+        # a page writes figures below the label, so it needs the place of one without words, too
+        parts = [*self._label(hub.label, middle)] or ([] if self.fits else [self._words((), *middle, "middle")])
+        return _group("stream", "stream", name, name, *parts)
 
     def _label(self, label: Label, middle: Point) -> Iterator[str]:
         lines = self.wording.label(label)

@@ -25,6 +25,10 @@ PAGE = 1.6
 """Width by height of a screen or a slide."""
 
 
+WORTH = 1.4
+"""A picture is wrapped for a page if it becomes this many times larger by that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
     """The label of a wire: the stream's name, the payload, and notes."""
@@ -93,8 +97,8 @@ class Wiring:
         return frozenset(i for i, link in enumerate(self.links) if row(link.tail) != row(link.head))
 
 
-def wiring(picture: Picture) -> Wiring:
-    """The lines that draw a picture's wires."""
+def wiring(picture: Picture, page: float | None = None) -> Wiring:
+    """The lines that draw a picture's wires; for a `page` of this width by height, a chain of any length is wrapped."""
     hubs: list[Hub] = []
     links: list[Link] = []
     for index, wire in enumerate(picture.wires):
@@ -110,28 +114,43 @@ def wiring(picture: Picture) -> Wiring:
                 links += _hub_links(wire, heads, hub)
             else:
                 links += _plain_links(wire, heads, label)
-    return Wiring(tuple(hubs), tuple(links), _rows_of(picture))
+    return Wiring(tuple(hubs), tuple(links), _rows_of(picture, page))
 
 
-def _rows_of(picture: Picture) -> Mapping[str, int]:
+def _rows_of(picture: Picture, page: float | None) -> Mapping[str, int]:
     """The row of each box, if the picture is a long chain, or a few beside each other; else nothing."""
     rank_of = ranks(picture)
     breadth = max(Counter(rank_of.values()).values(), default=1)
     depth = 1 + max(rank_of.values(), default=0)
     # A box in or behind a cycle has no rank, and so no row.
-    if depth <= LONG or breadth > NARROW or len(rank_of) < len(picture.boxes):
+    if (page is None and depth <= LONG) or breadth > NARROW or len(rank_of) < len(picture.boxes):
         return {}
     # 17 is the height of a lane, `ROW` of `dagkit.render.dot`, which imports this module.
-    high = breadth * (LEVEL + 17 * max(len(box.lanes) for box in picture.boxes))
-    rows = int(sqrt(depth * STEP / high / PAGE))
-    if rows < 2:
-        return {}
-    length = -(-depth // rows)
+    level = LEVEL + 17 * max((len(box.lanes) for box in picture.boxes), default=0)
+    if page is None:
+        rows = int(sqrt(depth * STEP / (breadth * level) / PAGE))
+        return _wrapped(picture, rank_of, -(-depth // rows)) if rows > 1 else {}
+    levels = Counter(rank_of.values())
+
+    def scale(length: int) -> float:
+        """The scale at which a picture with so many ranks in a row fits into a page of the height 1."""
+        rows = [range(first, min(first + length, depth)) for first in range(0, depth, length)]
+        fitting = min(page / (length * STEP), 1 / (level * sum(max(levels[rank] for rank in row) for row in rows)))
+        return fitting if len(rows) > 1 else WORTH * fitting
+
+    # rows of nearly one length: with a single box in the last one, its line would be as long as the picture
+    lengths = sorted({-(-depth // rows) for rows in range(1, depth)}, key=scale, reverse=True)
+    wrapped = ({} if length == depth else _wrapped(picture, rank_of, length) for length in lengths)
+    return next((row for row, length in zip(wrapped, lengths, strict=True) if row or length == depth), {})
+
+
+def _wrapped(picture: Picture, rank_of: Mapping[str, int], length: int) -> Mapping[str, int]:
+    """The row of each box if a row has at most this number of ranks; nothing if the picture cannot be divided so."""
     row = {name: rank // length for name, rank in rank_of.items()}
     turning = [row[head.box] - row[tail.box] for _, tail, head in picture.edges() if row[head.box] != row[tail.box]]
     # A layout leads one line through each gap between rows: a second one would lie on it, and one that skips a row
     # would cross the row.
-    return row if set(turning) == {1} and len(turning) < rows else {}
+    return row if set(turning) == {1} and len(turning) == max(row.values()) else {}
 
 
 def _bundles(wire: Wire) -> Iterator[Sequence[Head]]:

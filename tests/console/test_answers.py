@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,12 +13,18 @@ import pytest
 
 from dagkit.console import graph_answers
 from dagkit.console.several import Several
+from dagkit.console.window_answers import item_sums
+from dagkit.console.work_answers import split_sums
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
+from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.work.item import WorkItem
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.render.picture import View
 from dagkit.runs.inventory.applications import name_of
-from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter
+from dagkit.runs.inventory.listing import FoundFiles, ListedFile
+from dagkit_operators import FileInfo, FileSplitterBase, FileSplitterInput, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
 from tests.old_files import old_file
 from tests.patience import within
@@ -58,6 +65,30 @@ def test_a_window_has_its_work_its_items_and_its_files(console):
     assert (sum(row["received"] for row in kept), sum(row["dropped"] for row in kept)) == (FILES * LINES, FILES * 2)
 
 
+def test_the_items_of_operators_are_summed_over_windows(console):
+    sums = {row["operator"]: row for row in console.answer("items/sums")["rows"]}
+    kept = {
+        "windows": FILES,
+        "received": FILES * LINES,
+        "sent": FILES * (LINES - 2),
+        "rejected": 0,
+        "dropped": FILES * 2,
+    }
+    assert sums["Kept"] == {"operator": "Kept", **kept, "uneven": 0, "adds_up": True}
+    assert sums["Reader"]["adds_up"] is None
+    row = {"operator": "Parse", "received": 2, "sent": 1, "rejected": None, "dropped": 0}
+    (parse,) = item_sums([{**row, "adds_up": False}, {**row, "adds_up": True}])
+    assert (parse["uneven"], parse["adds_up"]) == (1, False)
+
+
+def test_splits_are_summed_by_reason():
+    row = {"into": "Read.input", "at": 4, "end": 10, "at_share": None, "why": "over"}
+    shares, endless = {**row, "at_share": 0.5}, {**row, "end": None}
+    assert split_sums([row, shares, endless, {**row, "into": "Poll.input"}], {"Poll": "record"}) == [
+        {"why": "over", "splits": 4, "handed": {"byte": 6, "record": 6}}
+    ]
+
+
 def test_decisions_work_the_configuration_and_operators_are_described(console, finished):
     (decision,) = console.answer("decisions")["rows"]
     assert (decision["operator"], decision["before"], decision["after"]) == ("Reader", 1, 1)
@@ -78,6 +109,23 @@ def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console):
     assert [row["block"] for row in rows] == list(range(len(rows) - 1, -1, -1))
     assert rows[-1]["event"] == "Seed"
     assert rows[0]["previous_hash"] == rows[1]["hash"]
+    assert [(row["window"], row["linked"]) for row in rows[:FILES]] == [(window, True) for window in (3, 2, 1)]
+    windows = console.answer("blocks?chain=Copying")["rows"]
+    assert [row["window"] for row in windows[:FILES]] == [4, 3, 2]
+    assert windows[1]["data"] > 0
+    heads = {chain["chain"]: chain["head"] for chain in console.answer("chains")["rows"]}
+    assert heads == {"Splitter": rows[0]["hash"], "Copying": windows[0]["hash"]}
+
+
+def test_a_block_of_another_chain_is_not_linked(tmp_path, finished, serve):
+    (tmp_path / "other").mkdir()
+    block = "ledger/chains/Splitter/blocks"
+    name = sorted(path.name for path in (finished / block).iterdir())[2]
+    shutil.copytree(finished, tmp_path / "run")
+    shutil.copy(run_copying(tmp_path / "other") / block / name, tmp_path / "run" / block / name)
+    with serve(tmp_path / "run") as url:
+        broken = Served(url).answer("blocks?chain=Splitter&like=linked=false")["rows"]
+    assert [row["block"] for row in broken] == [3, 2]
 
 
 def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
@@ -89,19 +137,52 @@ def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
         again(tmp_path)
         after = {chain["chain"]: chain["blocks"] for chain in console.answer("chains")["rows"]}
         assert {name: after[name] > before[name] for name in after} == {"Copying": True, "Splitter": True}
-        assert console.answer("files")["rows"][-1]["path"].endswith("more.txt")
+        assert console.answer("files")["rows"][0]["path"].endswith("more.txt")
         assert console.answer("work")["rows"] == []
 
 
 def test_files_are_listed_searched_and_explained(console, finished):
     paths = [str(finished.parent / "in" / f"{file}.txt") for file in range(FILES)]
     found = console.answer("files")["rows"]
-    assert [(row["path"], row["state"]) for row in found] == [(path, "read") for path in paths]
-    page = console.answer("files?limit=1")
-    assert console.answer(f"files?limit=1&after={page['next']}")["rows"][0]["path"] == paths[1]
+    windows = {path: window for window, path in enumerate(paths, start=1)}
+    assert {row["path"]: row["window"] for row in found} == windows
+    assert [row["path"] for row in found] == paths[::-1]
+    size = sum(len(f"0-{line}\n") for line in range(LINES))
+    assert {(row["state"], row["bytes"], row["left"]) for row in found} == {("read", size, 0)}
+    page = console.answer("files?limit=1&sort=path")
+    assert page["sums"] == {"read": {"files": FILES, "bytes": FILES * size, "left": 0}}
+    assert console.answer(f"files?limit=1&sort=path&after={page['next']}")["rows"][0]["path"] == paths[1]
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
     (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
     assert [(window["window"], window["items"]) for window in reading["windows"]] == [(2, LINES)]
+
+
+def test_a_file_shows_how_far_it_is_read(tmp_path, serve):
+    old_file(tmp_path / "a.txt", "one\ntwo\nbad\nfour\n")
+
+    def parsing(dag, conf):
+        splitter = FileSplitterInput(scanner={"files": [str(tmp_path)]}, block_size=4, blocks_threshold=1)
+        reader = dag.add_operator("Reader", LineReader())
+        dag.add_operator("Splitter", splitter) >> reader >> dag.add_operator("Checked", Map(checked))
+
+    def checked(line):
+        assert line != "bad"
+
+    with pytest.raises(OperatorFailed):
+        launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "run")
+    with serve(tmp_path / "run") as url:
+        answer = Served(url).answer("files")
+    (row,) = answer["rows"]
+    assert (row["state"], row["bytes"], row["left"], row["window"]) == ("waiting", 17, 9, 1)
+    assert answer["sums"] == {"waiting": {"files": 1, "bytes": 17, "left": 9}}
+
+
+def test_what_waits_of_a_file_is_the_sum_of_its_ranges_in_the_queue(finished):
+    ledger, into, path = Ledger.open(finished), Address("Reader.blocks_metadata_input"), "/in/a.txt"
+    queue = tuple(WorkItem(into, (start,), {}, start, start + 4, source=path) for start in (8, 20))
+    files = FoundFiles.of(ledger, newest_checkpoint(ledger).model_copy(update={"queue": queue}))
+    assert files.left_of(ListedFile("Splitter", path, "waiting"), None) == 8
+    assert files.left_of(ListedFile("Splitter", path, "quarantined"), None) == 0
 
 
 def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):

@@ -10,12 +10,13 @@ import pytest
 from dagkit import InputPort, Operator
 from dagkit.compiler import compile_application
 from dagkit.console.serving import Console, FolderOfApplications
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.program.operator_output import LOG
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.render.folding import PARTS, READABLE
-from dagkit_operators import FileSplitterInput, LineReader, Record
+from dagkit_operators import FileSplitterInput, Items, LineReader, Map, Record
 from tests.console.conftest import FILES, LINES, Served, again, run_copying, serious_faults
 from tests.old_files import aged, old_file
 from tests.render import samples
@@ -62,15 +63,52 @@ def test_windows_files_and_operators_are_opened_by_keyboard(finished_page):
     show(page, "files")
     page.get_by_role("link", name="Waiting").press("Enter")
     playwright.expect(page.locator(".view.files")).to_contain_text("No row has all of this.")
-    page.get_by_role("link", name="Read", exact=True).press("Enter")
-    playwright.expect(page.get_by_role("link", name=re.compile(r"\.txt"))).to_have_count(FILES)
+    page.get_by_role("link", name=f"Read {FILES}", exact=True).press("Enter")
+    playwright.expect(page.get_by_role("link", name=re.compile(r"^\d\.txt"))).to_have_count(FILES)
+    playwright.expect(page.locator(".view.files")).to_contain_text(f"{FILES} files with 270 B; nothing waits.")
     show(page, "windows")
     playwright.expect(page.get_by_role("img", name=re.compile("^Time of a window"))).to_be_visible()
+    show(page, "ledger")
+    page.get_by_role("link", name="Check all blocks").press("Enter")
+    playwright.expect(page.locator(".view.ledger")).to_contain_text(
+        "Each block has its hash, and holds the one before it."
+    )
+    show(page, "ledger/Splitter")
+    page.get_by_role("button", name="Copy the hash").first.press("Enter")
+    playwright.expect(page.locator("td.hash").first).to_have_text(re.compile("^(Copied|f1620[0-9a-f]{64})$"))
     show(page, "graph")
     page.get_by_role("button", name="Kept").press("Enter")
     playwright.expect(page.get_by_role("heading", name="Kept")).to_be_visible()
     page.get_by_role("button", name="Physical").press("Enter")
     playwright.expect(page.locator("svg.physical")).to_be_visible()
+
+
+def test_the_items_of_one_operator_are_listed(finished_page):
+    page = finished_page
+    show(page, "items")
+    playwright.expect(page.locator(".view.items")).to_contain_text("All items add up.")
+    page.get_by_role("region", name="By operator").get_by_role("link", name="Kept").press("Enter")
+    rows = page.get_by_role("region", name="By window").locator("tbody tr")
+    playwright.expect(rows).to_have_count(FILES)
+    playwright.expect(rows.first).to_contain_text("Kept")
+
+
+def test_a_split_is_drawn_within_its_file(finished_page):
+    page, ranges = finished_page, "(range) => [...range.children].map((part) => part.style.flexGrow)"
+    show(page, "splits")
+    playwright.expect(page.locator(".view.splits")).to_contain_text("Nothing was split. That is in order")
+    shares = dict.fromkeys(["start_share", "at_share", "end_share"])
+    rows = [
+        {"window": 2, "source": "/in/a.txt", "start": 40, "at": 60, "end": 80, "slot": 0, "why": "", **shares},
+        {"window": 1, "source": "/in/a.txt", "start": 0, "at": 40, "end": 100, "slot": 0, "why": "", **shares},
+    ]
+    page.route("**/splits?*", lambda route: route.fulfill(json={"rows": rows, "next": None, "total": 2}))
+    show(page, "overview")
+    show(page, "splits")
+    drawn = page.get_by_role("img", name="50 % kept")
+    drawn.wait_for()
+    assert drawn.evaluate(ranges) == ["0.4", "0.2", "0.2", "0.2"]
+    page.unroute("**/splits?*")
 
 
 @pytest.mark.gate(1)
@@ -101,11 +139,13 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(finished_page):
     for view in VIEWS:
         show(finished_page, view)
         assert finished_page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        playwright.expect(finished_page.locator("nav [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
 def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
-    line = {"ts": "2026-01-01T12:00:00.000Z", "level": "warning", "event": "logged", "message": "slow", "window": 99}
+    line = {"ts": "2026-01-01T12:00:00.000Z", "level": "warning", "event": "logged", "message": "slow\nand long"}
+    line |= {"window": 99, "operator": "Write it"}
     with (tmp_path / "run" / LOG).open("a") as log:
         log.write(json.dumps(line) + "\n")
     with serve(tmp_path / "run") as url:
@@ -114,9 +154,33 @@ def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page,
             show(page, view)
             row = page.locator(".log tr").filter(has_text="slow")
             playwright.expect(row.get_by_role("cell", name="99", exact=True)).to_be_visible()
-            assert row.get_by_role("link").count() == 0
+            assert row.get_by_role("link").all_inner_texts() == ["Write it"]
+        lines = page.locator(".view.log tbody tr")
+        row.get_by_role("link").click()
+        playwright.expect(lines).to_have_count(1)
+        page.get_by_role("button", name="Time since").click()
+        playwright.expect(lines.locator(".at")).to_have_text(re.compile(r"^\d+ h \d+ min ago$"))
+        page.get_by_role("searchbox").fill("LONG window=99")
+        playwright.expect(lines.locator("details[open] mark")).to_have_text("long")
+        assert serious_faults(page) == []
+        page.evaluate("location.hash = '#/log'")
         page.locator(".view.log").get_by_role("link", name=f"{FILES}", exact=True).first.click()
         playwright.expect(page.get_by_role("heading", name=f"Window {FILES}", exact=True)).to_be_visible()
+
+
+FOLLOWING = """async () => {
+  const { log } = await import('/static/view_log.js');
+  const main = document.body.appendChild(document.createElement('div')), run = { status: {}, overview: {} };
+  const view = await log.open(main, run, ''), [button] = main.querySelectorAll('button[aria-pressed="true"]');
+  let asked = 0, now = performance.now();
+  performance.now = () => (now += 1e6);
+  window.fetch = async () => { asked += 1; throw new Error('no answer'); };
+  return [0, 1].map(() => { button.click(); view.update(run); return asked; });
+}"""
+
+
+def test_new_lines_of_the_log_wait_until_they_are_followed_again(console, open_page):
+    assert open_page(console.url).evaluate(FOLLOWING) == [0, 1]
 
 
 def test_a_view_that_was_left_while_the_server_answered_does_not_get_the_news_of_the_next(serve, open_page, tmp_path):
@@ -138,6 +202,38 @@ def test_a_view_that_was_left_while_the_server_answered_does_not_get_the_news_of
         old_file(tmp_path / "in" / "more.txt", "one more\n")
         again(tmp_path)
         playwright.expect(newest).not_to_have_text(before)
+
+
+def test_the_graph_of_a_run_that_ended_shows_what_passed_and_where_it_failed(finished_page, serve, open_page, tmp_path):
+    page = finished_page
+    show(page, "overview")
+    show(page, "graph")
+    sums = [str(FILES), str(FILES * (LINES - 2)), str(FILES * LINES)]
+    playwright.expect(page.locator(".canvas .live")).to_have_text(sums)
+
+    def parsing(dag, conf):
+        numbers = dag.add_operator("Numbers", Items(items=["1", "x", "0"]))
+        numbers >> (parse := dag.add_operator("Parse", Map(int)))
+        parse >> dag.add_operator("Last", Map(last))
+        dag.add_stream("rejected", parse.rejected, dag.add_operator("Bad", Map(str)).input)
+
+    last = str
+    launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "well")
+    with serve(tmp_path / "well") as url:
+        page = open_page(url)
+        show(page, "graph")
+        playwright.expect(page.get_by_role("button", name="Parse: received 3, sent 3, 1 rejected")).to_be_visible()
+        playwright.expect(page.locator(".canvas .live.bad")).to_have_text("1 rejected")
+    last = (1).__floordiv__
+    with pytest.raises(OperatorFailed):
+        launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "failed")
+    with serve(tmp_path / "failed") as url:
+        page = open_page(url)
+        show(page, "graph")
+        playwright.expect(page.locator(".canvas .box.failed")).to_have_attribute("data-name", "Last")
+        playwright.expect(page.locator(".canvas .live.bad")).to_have_text("✕ failed in window 1")
+        page.get_by_role("button", name="Last").press("Enter")
+        playwright.expect(page.locator(".about .fault")).to_contain_text("ZeroDivisionError")
 
 
 @pytest.mark.parametrize(("wide", "high"), [(390, 800), (1440, 900), (2560, 1200)])
@@ -173,6 +269,39 @@ def test_a_graph_of_hundreds_of_operators_is_folded_and_what_is_sought_is_opened
 def test_charts_have_a_gap_where_nothing_ran(finished_page):
     apart = "async () => (await import('/static/charts.js')).apart([1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]])"
     assert finished_page.evaluate(apart) == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
+
+
+REACH = """async (state) => {
+  const { overTime } = await import('/static/charts.js'), plots = [], made = window.uPlot;
+  window.uPlot = function (...options) { const plot = new made(...options); plots.push(plot); return plot; };
+  const columns = ["waiting_positions", "positions", "items", "rejected", "slots_seconds", "commit_seconds"];
+  const series = { at: [1000, 1001], launched: [999, 999], partitions: {} };
+  for (const name of columns) series[name] = [1, 2];
+  const { backlog } = overTime(series, { state, at: "1970-01-01T00:20:00Z" });
+  document.querySelector("main").append(...backlog);
+  while (!plots[0]?.scales.x.max) await new Promise(requestAnimationFrame);
+  window.uPlot = made;
+  backlog[0].remove();
+  return plots[0].scales.x.max;
+}"""
+
+
+def test_charts_of_a_run_that_goes_on_reach_the_present(finished_page):
+    assert [finished_page.evaluate(REACH, state) for state in ("running", "stopped")] == [1200, 1001]
+
+
+def test_a_run_that_was_killed_shows_what_it_did_last(finished, serve, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    status = json.loads((tmp_path / "run" / "status.json").read_text())
+    status |= {"state": "running", "at": "2100-01-01T12:00:09Z", "driver": {**status["driver"], "began": "before"}}
+    status["in_flight"] = [{"window": 5, "elements": 4, "since": "2100-01-01T12:00:00Z"}]
+    (tmp_path / "run" / "status.json").write_text(json.dumps(status))
+    with serve(tmp_path / "run") as url:
+        page = open_page(url)
+        ended = page.locator("section").filter(has=page.get_by_role("heading", name="How it ended"))
+        playwright.expect(ended).to_contain_text("Window 5 had run for 9.0 s, with 4 elements.")
+        playwright.expect(ended.locator(".log tbody tr").first).to_contain_text("ended")
+        assert serious_faults(page) == []
 
 
 HEALTH = """async (changed) => {

@@ -1,12 +1,15 @@
 """A long ledger opens as fast as a short one: what an answer reads does not grow with the chain."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.console import grow
 from dagkit.console.tables import Asked
 from dagkit.console.window_answers import POINTS, Series, overview, table_of_all
-from dagkit.engine.record.history import block_of, stride, window_at
-from dagkit.ledger import Ledger
+from dagkit.engine.record.history import application_chain, block_of, stride, window_at
+from dagkit.ledger import Ledger, Pointer
+from dagkit.runs.inventory.arrivals import Noted
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +36,16 @@ def test_a_series_reads_only_what_is_new(long):
     assert set(known[:-1]) <= set(again)
     assert again[-1] == known[-1] + 3
     assert blocks_read(long) - before < 10
+
+
+def test_what_windows_record_of_files_is_read_once(long):
+    ledger = Ledger.open(long.place)
+    chain = application_chain(ledger)
+    known, before = Noted.of(ledger), chain.log.blocks_read
+    assert Noted.of(ledger, known) == known
+    assert chain.log.blocks_read - before < 5
+    of_other_blocks = Pointer(seq=known.head.seq, hash=chain.read(0).hash)
+    assert Noted.of(ledger, replace(known, receivers={"a": "b"}, head=of_other_blocks)) == known
 
 
 def test_a_window_is_found_with_few_reads(long):

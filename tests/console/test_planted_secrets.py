@@ -59,8 +59,8 @@ dt.operator.Login.prop.token = planted-in-a-property-file
 ON_PLACE = ("items", "ledger show", "ledger verify", "logs", "scale explain", "status", "work ls")
 COMMANDS = [f"{verb} keeping.py -c keeping.properties" for verb in ("config", "explain", "graph", "plan", "validate")]
 COMMANDS += [f"{verb} app" for verb in ON_PLACE]
-ANSWERS = "overview windows windows/1 decisions splits items given-up series work files values values?defaults"
-ANSWERS += " graph graph.svg"
+ANSWERS = "overview windows windows/1 decisions splits splits/sums items items/sums given-up"
+ANSWERS += " series work files values values?defaults graph graph.svg"
 
 
 @pytest.fixture(autouse=True)

@@ -116,6 +116,19 @@ def test_a_picture_in_a_frame_is_wrapped_within_it():
     assert wiring(logical(samples.graph(samples.layered(20, 1)))).rows
 
 
+@pytest.mark.parametrize(("page", "rows"), [(8.0, 1), (2.5, 2), (1.0, 3)], ids=["wide", "wider than high", "square"])
+def test_a_chain_is_wrapped_so_that_it_fills_a_page(page, rows):
+    assert 1 + max(wiring(chain(6), page).rows.values(), default=0) == rows
+    assert wiring(chain(6)).rows == {}
+
+
+def test_a_picture_whose_rows_stand_beside_each_other_is_not_wrapped():
+    picture = drawn([(0, 1), (0, 2), (2, 3), (2, 4), (4, 5), (5, 6), (5, 7), (7, 8)])
+    assert wiring(picture, 1.5).rows
+    assert layout(picture, 1.5).wires.rows == {}
+    assert layout(chain(6), 1.5).wires.rows
+
+
 def test_a_name_that_repeats_the_operator_and_its_port_is_not_written():
     wires = (Wire("a:out", (End("a", "out"),), (Head("b"),)), Wire("words", (End("b", "out"),), (Head("a"),)))
     drawing = render(Picture(View.LOGICAL, "", "", (Box("a", "a"), Box("b", "b")), wires), "svg").decode()

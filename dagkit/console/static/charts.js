@@ -3,6 +3,7 @@
 import { ask, pauses } from "./answers.js";
 import { h } from "./dom.js";
 import { amount, bytes, count, duration, moment, time } from "./format.js";
+import { isLive } from "./operators.js";
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const INKS = ["--accent", "--second", "--third", "--fourth"];
@@ -27,8 +28,9 @@ function alone(plot, number) {
   return values.flatMap((_, index) => (!isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1) ? [index] : []));
 }
 
-// One chart: `lines` are [name, values]; `shown` makes text of a value. The values at the cursor stand in its title.
-export function chart(title, at, lines, shown, { stepped = false, least = 1000 } = {}) {
+// One chart: `lines` are [name, values]; `shown` makes text of a value. The values at the cursor stand in its title. The
+// time axis reaches `until`.
+export function chart(title, at, lines, shown, { stepped = false, least = 1000, until = 0 } = {}) {
   const place = h("div", { class: "plot" });
   const last = lines.map(([name, values]) => `${name} ${shown(values.at(-1)) ?? "unknown"}`).join(", ");
   const caption = h("figcaption", { "aria-hidden": "true" });
@@ -50,7 +52,7 @@ export function chart(title, at, lines, shown, { stepped = false, least = 1000 }
     const options = {
       ...sizes(), series: [{}, ...series],
       axes: [{ ...axis, space: 80, size: 30, values: labels }, { ...axis, size: 62, values: (_, values) => values.map(shown) }],
-      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high * 1.05, least)] } },
+      scales: { x: { range: (_, low, high) => [low, Math.max(high, until)] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high * 1.05, least)] } },
       legend: { show: false }, cursor: { y: false },
       hooks: { setCursor: [(plot) => titled(plot.cursor.idx ?? -1)] },
     };
@@ -72,23 +74,31 @@ export function overTime(series, status) {
   const [at, [waits, read, items, rejected, slots, commit, ...partitions]] = apart(series.at, series.launched,
     [series.waiting_positions, series.positions, series.items, series.rejected, series.slots_seconds, series.commit_seconds, ...counts.map(([, values]) => values)]);
   const named = counts.map(([name], index) => [name, partitions[index]]);
+  const until = isLive(status) ? new Date(status.at) / 1000 : 0; // of a run that goes on, also the time since its last window
   return {
-    backlog: [chart("Backlog", at, [["waiting", waits]], shown)],
-    read: [series.positions.some(Boolean) ? chart("Read in a window", at, [["read", read]], shown) : chart("Items in a window", at, [["items", items]], count, { least: 4 })],
-    rejected: series.rejected.some(Boolean) ? [chart("Rejected in a window", at, [["rejected", rejected]], count, { least: 4 })] : [],
-    partitions: named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4 })] : [],
-    times: series.slots_seconds.some(Boolean) ? [chart("Time of a window", at, [["slots", slots], ["commit", commit]], duration, { least: 0.1 })] : [],
+    backlog: [chart("Backlog", at, [["waiting", waits]], shown, { until })],
+    read: [series.positions.some(Boolean) ? chart("Read in a window", at, [["read", read]], shown, { until }) : chart("Items in a window", at, [["items", items]], count, { least: 4, until })],
+    rejected: series.rejected.some(Boolean) ? [chart("Rejected in a window", at, [["rejected", rejected]], count, { least: 4, until })] : [],
+    partitions: named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4, until })] : [],
+    times: series.slots_seconds.some(Boolean) ? [chart("Time of a window", at, [["slots", slots], ["commit", commit]], duration, { least: 0.1, until })] : [],
   };
 }
 
-// Some of these charts above a table. Returns a function that draws them again after another window.
+// Draw charts, unless the reader points at them and no window was added.
+export function redraw(place, charts, isSame) {
+  if (!isSame || !place.matches(":hover")) place.replaceChildren(...charts.flat());
+}
+
+// Some of these charts above a table. Returns a function that draws them again as the run goes on.
 export function charted(main, run, chosen) {
   const place = h("div", { class: "charts" }), turn = pauses();
-  let window = null;
+  let window = null, series = null;
   const update = ({ status }) => {
-    if (!turn.isDue() || window === (status?.window ?? 0)) return;
+    const isSame = window === (status?.window ?? 0);
+    if (!turn.isDue() || (isSame && !isLive(status))) return;
     window = status?.window ?? 0;
-    void turn.take(() => ask("series")).then((series) => place.replaceChildren(...chosen(overTime(series, status)).flat()), () => { window = null; });
+    const renewed = turn.take(async () => { series = isSame && series ? series : await ask("series"); });
+    void renewed.then(() => redraw(place, chosen(overTime(series, status)), isSame), () => { window = null; });
   };
   main.append(place);
   update(run);

@@ -51,6 +51,8 @@ export function moment(text) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time(text)}`;
 }
 
+export const ago = (text) => (text ? `${duration(Math.max(0, (Date.now() - new Date(text)) / 1000))} ago` : null);
+
 // To the thousandth of a second.
 export const instant = (text) => (text ? `${lately(text)}.${String(new Date(text).getMilliseconds()).padStart(3, "0")}` : null);
 

@@ -16,10 +16,21 @@ function keep(name, asked) {
   history.replaceState(null, "", `${path || "#/"}${all.size ? `?${all}` : ""}`);
 }
 
+// The folder that holds all these files; empty if none does.
+export function folderOf(paths) {
+  const [first = "", ...rest] = paths.map((path) => path.slice(0, path.lastIndexOf("/") + 1));
+  return rest.reduce((folder, other) => {
+    while (!other.startsWith(folder)) folder = folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
+    return folder;
+  }, first);
+}
+
+export const inFolder = (paths) => (folderOf(paths) ? [h("p", { class: "quiet" }, "In ", h("span", { class: "path" }, folderOf(paths)))] : []);
+
 // A section with a table. A column is [title, cell, kind, column of the server]; those with the last are sorted by it.
 // The newest rows appear by themselves: with each window, or with each status. Rows that lie far back are looked for at
-// once only if the table `searches`, or was asked for something.
-export async function listing(main, title, name, columns, { parameters = {}, nothing, key = name, level = "h2", follows = "windows", searches = true } = {}) {
+// once only if the table `searches`, or was asked for something. `above` makes what stands above the rows of a page.
+export async function listing(main, title, name, columns, { parameters = {}, nothing, key = name, level = "h2", follows = "windows", searches = true, above = null } = {}) {
   const kept = inAddress(key);
   const asked = { like: kept.get("like") ?? "", sort: kept.get("sort") ?? "", after: Number(kept.get("after")) || 0 };
   const turn = pauses(follows === "status" ? 1000 : undefined);
@@ -71,7 +82,8 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     // Replacing the table takes the focus away from its heads, so it is set again below.
     const head = document.activeElement?.closest?.("th")?.cellIndex;
     const isWithin = place.contains(document.activeElement);
-    place.replaceChildren(table(title, columns instanceof Function ? columns() : columns, page.rows, continues ? "Looking…" : asked.like ? "No row has all of this." : nothing, { sort: asked.sort, by: (sort) => go({ sort, after: 0 }) }));
+    const seen = { ...page, like: asked.like, continues };
+    place.replaceChildren(...(above?.(seen) ?? []), table(title, columns instanceof Function ? columns(seen) : columns, page.rows, continues ? "Looking…" : asked.like ? "No row has all of this." : nothing, { sort: asked.sort, by: (sort) => go({ sort, after: 0 }) }));
     if (isWithin) (place.querySelectorAll("th")[head]?.querySelector("button") ?? place.querySelector(".scroll"))?.focus();
     const last = asked.after + page.rows.length;
     const range = page.rows.length ? `${count(asked.after + 1)}–${count(last)}${page.total === null || page.total === undefined ? "" : ` of ${count(page.total)}`}` : "";
@@ -94,5 +106,5 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     window = status?.window;
     void load().catch(() => {}); // the header shows that there is no answer
   }
-  return { update };
+  return { update, redraw: shown };
 }

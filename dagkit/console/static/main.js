@@ -34,8 +34,10 @@ async function open(moved) {
   const [id, ...rest] = location.hash.replace(/^#\//, "").split("?")[0].split("/").map(decodeURIComponent);
   const view = VIEWS.find((each) => each.id === id) ?? VIEWS[0];
   for (const link of found("views").querySelectorAll("a")) {
-    if (link.getAttribute("href") === `#/${view.id}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.getAttribute("href") !== `#/${view.id}`) { link.removeAttribute("aria-current"); continue; }
+    link.setAttribute("aria-current", "page");
+    const nav = link.closest("nav"); // on a narrow screen, it shows some views only
+    nav.scrollLeft = link.offsetLeft - nav.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
   }
   document.title = `${view.title} · ${run.overview?.application ?? "dagkit"}`;
   // Until the new view is complete, no view gets the news of the run.

@@ -8,7 +8,7 @@ import { linked, newest } from "./view_windows.js";
 
 export const compare = { id: "compare", title: "Compare", open };
 
-const LARGE = 0.2; // a change by more than this share is marked
+const LARGE = 0.2, LEAST = 0.005; // a change by more than this share is marked; a smaller one than the other has none
 
 // [title, column, text of a value]
 const OF_WINDOWS = [
@@ -35,7 +35,7 @@ function figuresOf(first, second, heads, kinds) {
 function change(first, second, text) {
   if ((first ?? null) === null || (second ?? null) === null || first === second) return null;
   const by = second - first, share = first ? by / first : null;
-  const words = `${by > 0 ? "+" : "−"}${text(Math.abs(by))}${share === null ? "" : ` (${share > 0 ? "+" : "−"}${percent(Math.abs(share))})`}`;
+  const words = `${by > 0 ? "+" : "−"}${text(Math.abs(by))}${share === null || Math.abs(share) < LEAST ? "" : ` (${share > 0 ? "+" : "−"}${percent(Math.abs(share))})`}`;
   return h("span", { class: share === null || Math.abs(share) > LARGE ? "strong" : null }, words);
 }
 

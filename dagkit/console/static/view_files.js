@@ -2,29 +2,50 @@
 
 import { ask } from "./answers.js";
 import { h, section, table } from "./dom.js";
-import { bytes, count, moment } from "./format.js";
-import { listing } from "./listing.js";
+import { bytes, count, counted, moment, partDone } from "./format.js";
+import { folderOf, inFolder, listing } from "./listing.js";
 import { linked } from "./view_windows.js";
 
 export const files = { id: "files", title: "Files", open };
 
-const STATES = [["", "All"], ["waiting", "Waiting"], ["quarantined", "Set aside"], ["given-up", "Given up"], ["read", "Read"]];
+const STATES = { waiting: "Waiting", quarantined: "Set aside", "given-up": "Given up", read: "Read" };
 const only = (state) => (state ? `?files=${encodeURIComponent(new URLSearchParams({ like: `state=${state}` }))}` : "");
 
-function open(main, run, path) {
+async function open(main, run, path) {
   if (path) return explain(main, path);
-  const here = location.hash.split("?")[1] ?? "";
-  const choices = STATES.map(([state, title]) => h("a", { class: "choice", href: `#/files${only(state)}`, "aria-current": only(state) === (here && `?${here}`) ? "true" : null }, title));
-  main.append(h("div", { class: "bar" }, ...choices));
-  return listing(main, "Input files", "files", COLUMNS, { nothing: "The ledger names no file.", follows: false });
+  const choices = h("div", { class: "bar" }), totals = h("p", {});
+  main.append(choices, totals);
+  const above = ({ sums, rows }) => {
+    const sum = (name) => Object.values(sums).reduce((total, each) => total + each[name], 0);
+    const here = location.hash.split("?")[1] ?? "";
+    choices.replaceChildren(...[["", "All", sum("files")], ...Object.entries(STATES).map(([state, title]) => [state, title, sums[state]?.files ?? 0])].map(([state, title, number]) =>
+      h("a", { class: "choice", href: `#/files${only(state)}`, "aria-current": only(state) === (here && `?${here}`) ? "true" : null }, `${title} `, h("b", {}, count(number)))));
+    totals.replaceChildren(sum("files") ? `${counted(sum("files"), "file")} with ${bytes(sum("bytes"))}; ${sum("left") ? `${bytes(sum("left"))} wait` : "nothing waits"}.` : "");
+    return inFolder(pathsOf(rows));
+  };
+  const files = await listing(main, "Input files", "files", ({ rows }) => columns(folderOf(pathsOf(rows))), { nothing: "The ledger names no file.", above });
+  main.append(h("p", { class: "quiet" }, "The ledger names what was found. To list also the files that are new or ignored, name the application: ", h("code", {}, "dagkit files ls APP")));
+  return files;
 }
 
-const COLUMNS = [
-  ["File", (row) => h("a", { href: `#/files/${encodeURIComponent(row.path)}` }, row.path), "path", "path"],
-  ["State", (row) => row.state, "", "state"],
+const columns = (folder) => [
+  ["File", (row) => h("a", { href: `#/files/${encodeURIComponent(row.path)}`, title: row.path }, row.path.slice(folder.length)), "path", "path"],
+  ["Size", (row) => bytes(row.bytes), "number", "bytes"],
+  ["State", state, "", "state"],
+  ["Found", (row) => moment(row.found), "", "found"],
+  ["Window", (row) => (row.window ? linked(row) : null), "number"],
+  ["Why", (row) => row.reason || null, "rare why", "reason"],
   ["Found by", (row) => row.finder, "", "finder"],
-  ["Reason", (row) => row.reason || null, "rare", "reason"],
 ];
+
+const pathsOf = (rows) => rows.map((row) => row.path);
+
+// How far a file is read of which windows have begun to read; otherwise its state.
+function state({ state, bytes: size, left }) {
+  const share = size ? 1 - left / size : 0;
+  if (state === "waiting" && share > 0) return h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "read" }), partDone(share));
+  return h("span", { class: { waiting: "warn", quarantined: "amiss", "given-up": "amiss" }[state] }, (STATES[state] ?? state).toLowerCase());
+}
 
 async function explain(main, path) {
   main.append(h("p", {}, h("a", { href: "#/files" }, "All files")), h("h2", { class: "path" }, path));

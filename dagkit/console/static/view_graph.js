@@ -2,13 +2,14 @@
 
 import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
+import { failures } from "./failures.js";
 import { isLive, operators } from "./operators.js";
 import { tap } from "./tap.js";
 import { amount, amounts, count, duration, percent, rate, skew } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
 
-const LEGIBLE = 0.35, LARGEST = 1.4; // a picture is first shown whole, unless it would be smaller than this
+const LEGIBLE = 0.35, LARGEST = 2; // a picture is first shown whole, unless it would be smaller than this
 const READABLE = 0.7, FOUND = 12;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -21,14 +22,16 @@ async function open(main, run, wanted) {
   const field = h("input", { type: "search", list: "names", "aria-label": "Find an operator", placeholder: "Find an operator", autocomplete: "off" });
   const search = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); void find(); } }, field, names);
   field.addEventListener("input", (event) => void (event.inputType ? suggest() : find())); // a choice from the list has no type
-  const below = h("div", {});
-  main.append(h("div", { class: "tools" }, bar, search), h("div", { class: "beside" }, canvas, about), below);
+  const below = h("div", {}), legend = h("span", { class: "quiet" });
+  main.append(h("div", { class: "tools" }, bar, search, legend), h("div", { class: "beside" }, canvas, about), below);
   const turn = pauses(1000);
   let drawing = null, streams = [];
 
   async function draw() {
     const asked = { view: state.view, open: [...state.opened] };
-    const [text, picture] = await Promise.all([ask("graph.svg", asked), ask("graph", asked)]);
+    const shape = Math.round((10 * canvas.clientWidth) / tallest()) * 10 || null; // in per cent, in steps of ten
+    const [text, picture] = await Promise.all([ask("graph.svg", { ...asked, shape }), ask("graph", asked)]);
+    if (!canvas.isConnected) return; // another view was opened meanwhile
     streams = streamsOf(picture);
     drawing = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
     drawing.setAttribute("role", "group");
@@ -37,7 +40,7 @@ async function open(main, run, wanted) {
     for (const box of drawing.querySelectorAll(".box")) prepare(box);
     for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
       const stream = streams.find((each) => isNamed(each, label.dataset.stream));
-      if (stream?.tails[0]) label.addEventListener("click", () => void details(stream.tails[0].box, outputs(stream.tails[0].box)).then((parts) => about.replaceChildren(...parts)));
+      if (stream?.tails[0]) label.addEventListener("click", () => void details(run, stream.tails[0].box, outputs(stream.tails[0].box)).then((parts) => about.replaceChildren(...parts)));
     }
     size();
     tools();
@@ -47,9 +50,21 @@ async function open(main, run, wanted) {
   // The figures of the operators that are drawn.
   async function live() {
     const names = [...drawing.querySelectorAll(".box:not(.module)")].map((box) => box.dataset.name);
-    const isShown = isLive(run.status) && names.length;
-    const found = isShown ? (await turn.take(() => ask("operators", { name: names, limit: 500 }))).rows : [];
-    annotate(drawing, streams, found);
+    const found = run.status && names.length ? (await turn.take(() => ask("operators", { name: names, limit: 500 }))).rows : [];
+    annotate(drawing, streams, found, isLive(run.status));
+    legend.textContent = !run.status ? "" : isLive(run.status) ? "On the streams: items per second, and what waits." : "On the streams: the items of the last launch.";
+    const error = run.status?.error;
+    if (error?.operator && !error.again) markFailed(error, names.includes(error.operator) ? [] : (await places(`name="${error.operator}"`)).rows.flatMap(({ frames }) => frames));
+  }
+
+  // Mark the operator that ended the run, or the folded frame that holds it.
+  function markFailed({ operator, window }, frames) {
+    for (const box of drawing.querySelectorAll(".box")) {
+      if (box.dataset.name !== operator && !frames.includes(box.dataset.name)) continue;
+      box.classList.add("failed");
+      box.setAttribute("aria-label", `${box.getAttribute("aria-label")}, failed`);
+      beside(box, "start", -4, `✕ failed${window ? ` in window ${count(window)}` : ""}`, "live bad");
+    }
   }
 
   const places = (like) => ask("places", { view: state.view, like, limit: FOUND });
@@ -70,7 +85,7 @@ async function open(main, run, wanted) {
     for (const frame of place.frames) state.opened.add(frame);
     await draw();
     if (state.scale < READABLE) { state.zoom = 0; size(); }
-    about.replaceChildren(...await details(place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
+    about.replaceChildren(...await details(run, place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
     const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
     box?.scrollIntoView({ block: "center", inline: "center" });
     box?.focus({ preventScroll: true });
@@ -88,7 +103,7 @@ async function open(main, run, wanted) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(run, name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -106,10 +121,11 @@ async function open(main, run, wanted) {
     );
   }
 
+  function tallest() { return parseFloat(getComputedStyle(canvas).maxHeight); }
+
   function size() {
     const [, , wide, high] = drawing.getAttribute("viewBox").split(" ").map(Number);
-    const most = parseFloat(getComputedStyle(canvas).maxHeight);
-    const fitting = Math.min(LARGEST, (canvas.clientWidth - 2) / wide, (most - 2) / high);
+    const fitting = Math.min(LARGEST, (canvas.clientWidth - 2) / wide, (tallest() - 2) / high);
     const scale = { first: Math.max(LEGIBLE, fitting), fit: fitting }[state.zoom] ?? 1.25 ** state.zoom;
     state.scale = scale;
     drawing.setAttribute("width", wide * scale);
@@ -140,39 +156,49 @@ function streamsOf(picture) {
 const isNamed = (stream, name) => stream.stream === name || stream.stream.endsWith(`$${name}`);
 
 // Writes what flows and waits on the streams, how busy the operators are, and marks the busiest.
-function annotate(drawing, streams, operators) {
+function annotate(drawing, streams, operators, live) {
   for (const old of drawing.querySelectorAll(".live")) old.remove();
   const known = new Map(operators.map((each) => [each.name, each]));
   for (const box of drawing.querySelectorAll(".box")) {
     const each = known.get(box.dataset.name);
-    box.classList.toggle("busiest", each?.busiest ?? false);
+    box.classList.toggle("busiest", (live && each?.busiest) ?? false);
     if (!each) continue;
-    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(each.waiting ?? 0, each.unit)} wait`);
-    const edge = box.querySelector("rect");
-    const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
-    if (each.busy >= 0.05) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
+    const rejected = each.rejected ? `${count(each.rejected)} rejected` : null;
+    box.setAttribute("aria-label", [live
+      ? `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(each.waiting ?? 0, each.unit)} wait`
+      : `${each.name}: received ${count(each.received)}, sent ${count(each.sent)}`, rejected].filter(Boolean).join(", "));
+    if (live && each.busy >= 0.05) beside(box, "end", -4, percent(each.busy), "live");
+    if (rejected) beside(box, "start", 12, rejected, "live bad");
   }
   // Streams of several modules may have one name: each label takes the next of them.
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
     const name = label.dataset.stream;
     const stream = streams.find((each) => !written.has(each) && isNamed(each, name));
-    if (stream) written.add(stream), label.append(...flow(label, stream, known));
+    if (stream) written.add(stream), label.append(...flow(label, stream, known, live));
   }
 }
 
-// Items per second below the name of a stream, and below that what waits at its end.
-function flow(label, stream, known) {
+// A word above a box, or below it if `by` is positive.
+function beside(box, end, by, text, kind) {
+  const edge = box.querySelector("rect");
+  const [x, y, wide, high] = ["x", "y", "width", "height"].map((name) => Number(edge.getAttribute(name)));
+  box.append(word(text, end === "end" ? x + wide : x, by > 0 ? y + high + by : y + by, end, kind));
+}
+
+// Items per second below the name of a stream, or all that passed, and below that what waits at its end.
+function flow(label, stream, known, live) {
   const texts = label.querySelectorAll("text");
   const [x, y] = ["x", "y"].map((name) => Number(texts[texts.length - 1].getAttribute(name)));
   const source = known.get(stream.tails[0]?.box), sink = known.get(stream.heads[0]?.box);
   // Operators count items over all of their streams, so only an end with one stream knows the rate of this one.
-  const flows = stream.leaving === 1 ? source?.sent_per_second : stream.entering === 1 ? sink?.received_per_second : null;
+  const [sent, received] = live ? ["sent_per_second", "received_per_second"] : ["sent", "received"];
+  const flows = stream.leaving === 1 ? source?.[sent] : stream.entering === 1 ? sink?.[received] : null;
   const sums = {};
   for (const head of stream.heads)
     if (known.get(head.box)?.pending[head.port]) sums[known.get(head.box).unit] = (sums[known.get(head.box).unit] ?? 0) + known.get(head.box).pending[head.port];
   const queued = Object.keys(sums).length;
-  const lines = [flows ? [rate(flows), "live"] : null, queued ? [`${amounts(sums)} wait`, "live queue"] : null].filter(Boolean);
+  const lines = [flows ? [(live ? rate : count)(flows), "live"] : null, queued ? [`${amounts(sums)} wait`, "live queue"] : null].filter(Boolean);
   return lines.map(([text, kind], index) => word(text, x, y + 12 * (index + 1), "middle", kind));
 }
 
@@ -193,10 +219,11 @@ function divided(each) {
   ], each.by_partition))];
 }
 
-async function details(name, outputs) {
+async function details(run, name, outputs) {
   const [planned, { rows: [each] }] = await Promise.all([ask("operator", { name }).catch(() => null), ask("operators", { name })]); // unifiers are no operators
   return [
     section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
+    ...(run.status?.error?.operator === name ? failures(run) : []),
     ...divided(each),
     ...(outputs.length ? [section("Items that pass", ...outputs.map(([output, stream]) => tap(output, stream)))] : []),
     ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),

@@ -1,42 +1,53 @@
 // The overview: how far the run is, its operators, the backlog over time, the last windows.
 
 import { ask, pauses } from "./answers.js";
-import { overTime } from "./charts.js";
+import { overTime, redraw } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
-import { amounts, bytes, count, counted, duration, moment, time } from "./format.js";
+import { amounts, bytes, count, counted, duration, moment, partDone, time } from "./format.js";
 import { failures } from "./failures.js";
 import { health } from "./health.js";
 import { isLive, operators as tableOfOperators } from "./operators.js";
 import { rowsOfLog } from "./view_log.js";
 import { rowsOfWindows } from "./view_windows.js";
 
-const WARNINGS = 5;
+const WARNINGS = 5, LAST_LINES = 8;
 
 export const overview = { id: "overview", title: "Overview", open };
 
 function open(main, run) {
   const summary = h("div", {}), charts = h("div", { class: "charts" }), place = h("div", {}), windows = h("div", {}), warnings = h("div", {});
+  const ending = h("div", {});
   main.append(summary, charts, h("div", { class: "pair" }, place, h("div", {}, warnings, windows)));
   const turn = pauses();
-  let last = -1, operators = null;
+  let last = -1, operators = null, series = null;
 
   async function update() {
-    if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run), ...failures(run), summed(run));
+    if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run), ...failures(run), ending, summed(run));
     if (run.status && !operators) operators = tableOfOperators(place, run);
     void operators?.then((table) => table.update(run), () => { place.replaceChildren(); operators = null; }); // it is tried again
+    if (run.status?.state !== "killed") ending.replaceChildren();
+    else if (!ending.hasChildNodes()) ending.replaceChildren(...endOf(run, (await ask("log", { limit: LAST_LINES })).rows));
     const window = run.status?.window ?? 0;
     if (!turn.isDue() || (window === last && !isLive(run.status))) return;
     const first = last < 0, isSame = window === last;
     last = window;
     const warned = () => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
-    if (isSame) return void warnings.replaceChildren(...warning(await turn.take(warned), run));
+    if (isSame) {
+      warnings.replaceChildren(...warning(await turn.take(warned), run));
+      if (series) drawCharts(isSame);
+      return;
+    }
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
-    const [series, page, log] = await turn.take(() => Promise.all([ask("series"), recent, warned()]));
-    const { backlog, read, rejected, partitions } = overTime(series, run.status);
-    charts.replaceChildren(...backlog, ...read, ...rejected, ...partitions);
+    const [renewed, page, log] = await turn.take(() => Promise.all([ask("series"), recent, warned()]));
+    series = renewed;
+    drawCharts(isSame);
     windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
     warnings.replaceChildren(...warning(log, run));
+  }
+  function drawCharts(isSame) {
+    const { backlog, read, rejected, partitions } = overTime(series, run.status);
+    redraw(charts, [backlog, read, rejected, partitions], isSame);
   }
   const renew = () => void update().catch((error) => {
     last = -1;
@@ -46,6 +57,20 @@ function open(main, run) {
   return { update: renew };
 }
 
+// What is known of the end of a driver that was killed: what it did, and its last lines.
+function endOf(run, lines) {
+  const { status } = run, { pid, host } = status.driver;
+  const since = (begin) => duration((new Date(status.at) - new Date(begin)) / 1000);
+  const doing = [
+    ...status.in_flight.map((each) => `Window ${count(each.window)} had run for ${since(each.since)}, with ${counted(each.elements, "element")}.`),
+    ...status.working.map((each) => `${each.operator} had worked on ${each.source} for ${since(each.since)}${each.fraction === null ? "" : `, ${partDone(each.fraction)} done`}.`),
+  ];
+  return [section("How it ended",
+    h("p", {}, `Process ${pid} on ${host} gave its last sign of life at ${moment(status.at)}. ${status.step ? `It was starting: ${status.step}.` : doing.join(" ") || "No window was in flight."}`),
+    h("p", {}, "A process that is killed cannot record by what. If memory ran out, the system's log names it: ", h("code", {}, `journalctl -k | grep ${pid}`), "; a container then ends with the exit code 137."),
+    ...(lines.length ? [h("h3", {}, "The last lines of its log"), rowsOfLog(lines, run)] : []))];
+}
+
 const warning = ({ rows }, run) => (rows.length ? [section("Last warnings", rowsOfLog(rows, run), h("p", {}, h("a", { href: "#/log/warning" }, "All warnings")))] : []);
 
 function summed({ overview: known, status }) {
@@ -53,7 +78,7 @@ function summed({ overview: known, status }) {
   if (!status) {
     return section("Run", figures([
       ["Last window", count(last?.window ?? 0), moment(last?.committed)],
-      ["Waiting", amounts(last?.pending), `${count(last?.waiting ?? 0)} ranges`],
+      ["Waiting", amounts(last?.pending), counted(last?.waiting ?? 0, "range")],
       ["Launched", moment(known.launched), known.version && `dagkit ${known.version}`],
       ["Folder", h("span", { class: "path" }, known.path)],
     ]));

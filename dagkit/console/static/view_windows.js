@@ -2,9 +2,10 @@
 
 import { ask } from "./answers.js";
 import { charted } from "./charts.js";
-import { figures, h, section, table } from "./dom.js";
-import { amounts, bytes, count, duration, moment } from "./format.js";
+import { button, figures, h, section, table } from "./dom.js";
+import { amounts, bytes, count, counted, duration, moment } from "./format.js";
 import { listing } from "./listing.js";
+import { logOf } from "./view_log.js";
 
 export const windows = { id: "windows", title: "Windows", open };
 export const chains = { id: "ledger", title: "Ledger", open: openChains };
@@ -58,7 +59,8 @@ async function openOne(main, number) {
   const found = await ask(`windows/${encodeURIComponent(number)}`);
   main.append(
     h("p", {}, h("a", { href: "#/windows" }, "All windows"),
-      ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : [])),
+      ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : []),
+      " · ", h("a", { href: logOf(`window=${found.window}`) }, "Its log")),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
       ["Took", duration(found.seconds), found.commit_seconds === null ? "from its begin to the commit"
@@ -66,7 +68,7 @@ async function openOne(main, number) {
       ["Read", amounts(found.read)],
       ["Items handled", count(found.items), found.rejected ? `${count(found.rejected)} rejected` : null],
       ["Files done", count(found.files)],
-      ["Waiting after it", amounts(found.pending), `${count(found.waiting)} ranges`],
+      ["Waiting after it", amounts(found.pending), counted(found.waiting, "range")],
       ["Block", count(found.block)],
     ]), h("p", { class: "hash" }, found.hash)),
     section("Work", ...found.inputs.map((input) => h("div", {},
@@ -97,25 +99,44 @@ async function openChains(main, run, name) {
   const chains = await listing(main, "Chains", "chains", [
     ["Chain", (row) => h("a", { href: `#/ledger/${encodeURIComponent(row.chain)}` }, row.chain), "", "chain"],
     ["Kind", (row) => row.kind, "", "kind"],
+    ["Holds", (row) => (row.kind === "Root" ? "what an input operator found" : "the windows")],
     ["Blocks", (row) => count(row.blocks), "number", "blocks"],
     ["Last written", (row) => moment(row.written), "", "written"],
-    ["Watermark", (row) => moment(row.watermark), "", "watermark"],
-  ]);
-  if (run.overview.last) await listing(main, "Blocks of the windows", "blocks", BLOCKS, { parameters: { chain: run.overview.application } });
-  main.append(h("p", { class: "quiet" }, "To check every hash and every byte: ", h("code", {}, `dagkit ledger verify ${run.overview.path}`)));
-  return chains;
+    ["Watermark", (row) => moment(row.watermark), "rare", "watermark"],
+    ["Head", (row) => hash(row.head), "hash"],
+  ], { nothing: "Nothing was written yet.", above: ({ rows }) => (rows.length ? [h("p", {}, "✓ Each chain has the head that its driver noted, and is linked at its end.")] : []) });
+  const blocks = run.overview.last ? await openBlocks(main, run.overview.application, "Blocks of the windows") : null;
+  main.append(h("p", { class: "quiet" }, "To check the data and the states, too: ", h("code", {}, `dagkit ledger verify ${run.overview.path}`)));
+  return { update: (now) => [chains, blocks].forEach((part) => part?.update(now)) };
 }
 
 const BLOCKS = [
   ["Block", (row) => count(row.block), "number", "block"],
+  ["Window", (row) => (row.window ? linked(row) : null), "number"],
   ["Written", (row) => moment(row.written), "", "written"],
   ["Event", (row) => row.event, "", "event"],
   ["Records", (row) => count(row.records), "number", "records"],
+  ["Data", (row) => bytes(row.data), "number", "data"],
   ["State", (row) => bytes(row.state), "number", "state"],
-  ["Hash", (row) => row.hash, "hash"],
+  ["Linked", (row) => (row.linked ? "✓" : h("strong", { class: "amiss" }, "no")), "", "linked"],
+  ["Hash", (row) => hash(row.hash), "hash"],
 ];
 
-function openBlocks(main, name) {
-  main.append(h("p", {}, h("a", { href: "#/ledger" }, "All chains")));
-  return listing(main, `Blocks of ${name}`, "blocks", BLOCKS, { parameters: { chain: name } });
+// The beginning of a hash, which a click copies; where the browser forbids that, it shows the whole hash.
+function hash(whole) {
+  const made = button(`${whole.slice(0, 17)}…`, async () => {
+    const isCopied = await navigator.clipboard?.writeText(whole).then(() => true, () => false);
+    made.textContent = isCopied ? "Copied" : whole;
+  }, { title: whole, "aria-label": `Copy the hash ${whole}` });
+  return made;
+}
+
+function openBlocks(main, name, title) {
+  if (!title) main.append(h("p", {}, h("a", { href: "#/ledger" }, "All chains")));
+  const broken = `${location.hash.split("?")[0]}?blocks=${encodeURIComponent("like=linked=false")}`;
+  const checked = ({ blocks, of }) => `✓ Each ${blocks === of ? "block" : `of the last ${count(blocks)} blocks`} has its hash, and holds the one before it. `;
+  const above = ({ like, rows, continues, looked }) => [h("p", {}, ...(like !== "linked=false"
+    ? ["Each block holds the hash of the one before it. ", h("a", { href: broken }, "Check all blocks")]
+    : [continues ? "Checking…" : rows.length ? h("strong", { class: "amiss" }, "Blocks were changed or are missing.") : h("strong", {}, checked(looked)), " ", h("a", { href: broken.split("?")[0] }, "All blocks")]))];
+  return listing(main, title ?? `Blocks of ${name}`, "blocks", BLOCKS, { parameters: { chain: name }, above });
 }

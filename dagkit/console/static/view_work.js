@@ -4,12 +4,11 @@ import { answered } from "./answers.js";
 import { charted } from "./charts.js";
 import { button, h } from "./dom.js";
 import { failures } from "./failures.js";
-import { count, moment, percent } from "./format.js";
-import { listing } from "./listing.js";
-import { isLive, meter } from "./operators.js";
-import { ITEMS_OF_WINDOWS, linked as window } from "./view_windows.js";
+import { amounts, count, counted, moment, percent } from "./format.js";
+import { folderOf, inFolder, listing } from "./listing.js";
+import { isLive } from "./operators.js";
+import { ITEMS, ITEMS_OF_WINDOWS, linked as window } from "./view_windows.js";
 
-const view = (id, title, columns, nothing) => ({ id, title, open: (main) => listing(main, title, id, columns, { nothing }) });
 const shown = (value) => (value === null || value === undefined ? null : typeof value === "number" ? count(value) : String(value));
 const place = (row, name) => (row[`${name}_share`] === null ? count(row[name]) : percent(row[`${name}_share`]));
 
@@ -32,18 +31,73 @@ export const decisions = {
   },
 };
 
-export const splits = view("splits", "Splits", [
+const sourcesOf = (rows) => rows.map((row) => row.source);
+const SPLITS = (rows) => [
   ["Window", window, "number", "window"],
-  ["Source", (row) => row.source, "path", "source"],
+  ["Source", (row) => h("span", { title: row.source }, row.source.slice(folderOf(sourcesOf(rows)).length)), "path", "source"],
+  [h("span", {}, h("span", { class: "key0" }, "■ kept "), h("span", { class: "key1" }, "■ handed over")), (row) => (row.end === null ? null : drawn(row, rows)), "rare"],
   ["From", (row) => place(row, "start"), "number", "start"],
   ["Split at", (row) => place(row, "at"), "number", "at"],
   ["To", (row) => place(row, "end"), "number", "end"],
-  ["Kept", (row) => (row.end === null ? null : meter((row.at - row.start) / (row.end - row.start), "kept")), "rare number"],
   ["Slot", (row) => count(row.slot), "number", "slot"],
-  ["Why", (row) => row.why, "why"],
-], "Nothing was split.");
+  ["Why", (row) => row.why, "why", "why"],
+];
 
-export const items = view("items", "Items", ITEMS_OF_WINDOWS, "No items were counted.");
+// The range, from the beginning of its source to the last position of it that the page names.
+function drawn(row, rows) {
+  const whole = Math.max(...rows.filter(({ source, end }) => source === row.source && end !== null).map(({ end }) => end));
+  const parts = [["", row.start], ["kept", row.at - row.start], ["handed", row.end - row.at], ["", whole - row.end]];
+  return h("span", { class: "range", role: "img", "aria-label": `${percent((row.at - row.start) / (row.end - row.start))} kept` }, parts.map(([kind, length]) => {
+    const part = h("span", { class: kind });
+    part.style.flexGrow = length / whole; // by script, since the policy forbids styles in attributes
+    return part;
+  }));
+}
+
+export const splits = {
+  id: "splits",
+  title: "Splits",
+  open: async (main) => {
+    main.append(h("p", {}, "A split divides a range while it is read, so that no slot and no window waits for its end: the slot keeps the first part, and the rest goes to another slot or to a later window. Each record is read once."));
+    const nothing = "Nothing was split. That is in order: each range ended before its window was over, and no slot ran out of work while another one read.";
+    const sums = await listing(main, "Reasons", "splits/sums", [
+      ["Why", (row) => row.why, "why", "why"],
+      ["Splits", (row) => count(row.splits), "number", "splits"],
+      ["Handed over", (row) => amounts(row.handed), "number", "handed"],
+    ], { nothing, searches: false });
+    const rows = await listing(main, "Splits", "splits", ({ rows }) => SPLITS(rows), { nothing: "", above: ({ rows }) => inFolder(sourcesOf(rows)) });
+    return { update: (now) => [sums, rows].forEach((part) => part.update(now)) };
+  },
+};
+
+const only = (condition) => `#/items?items=${encodeURIComponent(new URLSearchParams({ like: condition }))}`;
+const ofOperator = (name) => `operator="${name}"`;
+
+function verdict(sums) {
+  const uneven = sums.filter((row) => row.uneven).map((row) => row.operator);
+  if (!sums.length) return [];
+  return [uneven.length ? h("p", { class: "strong amiss" }, `The items of ${uneven.join(" and ")} do not add up: this is a bug of the operator or of dagkit.`) : h("p", {}, "All items add up.")];
+}
+
+export const items = {
+  id: "items",
+  title: "Items",
+  open: async (main) => {
+    main.append(h("p", {}, "What an operator received is what it sent, rejected and dropped: then its items add up. “–” stands where that need not hold, as for readers."));
+    const sums = await listing(main, "By operator", "items/sums", [
+      ["Operator", ({ operator }) => h("a", { href: only(ofOperator(operator)) }, operator), "", "operator"],
+      ["Windows", (row) => count(row.windows), "number", "windows"],
+      ...ITEMS.slice(1, -1),
+      ["Adds up", ({ operator, uneven, adds_up: evenly }) => (uneven ? h("a", { class: "strong amiss", href: only(`adds_up=false ${ofOperator(operator)}`) }, `not in ${counted(uneven, "window")}`) : evenly && "yes"), "", "uneven"],
+    ], { nothing: "No items were counted.", searches: false, above: ({ rows }) => verdict(rows) });
+    const rows = await listing(main, "By window", "items", ITEMS_OF_WINDOWS, { nothing: "No items were counted.", above: ({ rows }) => {
+      const isOf = (row, other) => row?.window === other?.window, isGrouped = rows.some((row, index) => index && isOf(row, rows[index - 1]));
+      rows.forEach((row, index) => { row.first = isGrouped && !isOf(row, rows[index - 1]); });
+      return new URLSearchParams(location.hash.split("?")[1]).has("items") ? [h("p", {}, h("a", { href: "#/items" }, "All windows and operators"))] : [];
+    } });
+    return { update: (now) => [sums, rows].forEach((part) => part.update(now)) };
+  },
+};
 
 const LEFT = [
   ["Operator", (row) => row.operator, "", "operator"],

@@ -5,6 +5,7 @@ the queue.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -81,11 +82,11 @@ def history(ledger: Ledger, first: int = 0) -> Iterator[Window]:
                 yield Window(chain, record, Checkpoint.model_validate(whole))
 
 
-def own_windows(ledger: Ledger, *needles: bytes) -> Iterator[Window]:
-    """Yield the windows whose stored checkpoints contain any of these bytes, oldest first."""
+def own_windows(ledger: Ledger, *needles: bytes, first: int = 0) -> Iterator[Window]:
+    """Yield the windows whose stored checkpoints contain any of these bytes, oldest first, from a block on."""
     chain = application_chain(ledger)
     if chain is not None:
-        for record in chain.records():
+        for record in chain.records(first):
             content = _stored(chain, record)
             # Few windows have what is sought, and the others are not parsed.
             if content is not None and any(needle in content for needle in needles):
@@ -118,6 +119,32 @@ def block_of(chain: Chain, window_id: int) -> int | None:
             low = found.record.seq + 1
     found = next(windows_between(chain, low, chain.head.seq), None)
     return found.record.seq if found is not None and found.checkpoint.window == window_id else None
+
+
+def window_that_took(ledger: Ledger, finder: str, block: int) -> int | None:
+    """The window that was given the work of a block of an input operator's chain; None if none was.
+
+    A logarithmic number of reads.
+    """
+    chain = application_chain(ledger)
+    dataset_ids = {} if chain is None else {name: dataset_id for dataset_id, name in ledger.inputs_of(chain).items()}
+    if chain is None or finder not in dataset_ids:
+        return None
+
+    def taken(seq: int) -> int:
+        """The last block of the input operator's chain that was taken up to a block of the application's."""
+        record: Record | None = chain.read(seq)
+        if record is not None and not isinstance(record.block.event, ExecuteTransform):
+            record = chain.before(record, "ExecuteTransform")
+        if record is None or not isinstance(record.block.event, ExecuteTransform):
+            return -1
+        inputs = (part.dataset_id for part in record.block.event.query_inputs)
+        number = dict(zip(inputs, record.carry.consumed or (), strict=False)).get(dataset_ids[finder])
+        return -1 if number is None else number
+
+    seq = bisect_left(range(chain.head.seq + 1), block, key=taken)
+    window = window_at(chain, seq)
+    return None if window is None else window.checkpoint.window
 
 
 def seen_in(ledger: Ledger) -> SeenRun | None:

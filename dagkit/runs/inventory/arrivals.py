@@ -8,10 +8,10 @@ from typing import Self
 from dagkit.compiler import Compilation
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Decided
-from dagkit.engine.record.history import own_windows
+from dagkit.engine.record.history import application_chain, own_windows
 from dagkit.engine.record.source_names import is_path, owner_of, path_of
 from dagkit.ground.urls import is_url, local_path, resolved
-from dagkit.ledger import Ledger
+from dagkit.ledger import Ledger, Pointer
 from dagkit.runs.inventory.finders import finder_of
 
 
@@ -36,13 +36,24 @@ class Noted:
     """
     given_up: Mapping[tuple[str, str], str]
     """Why work of a source will never be done, in words, by the owner and the source."""
+    head: Pointer | None = None
+    """The last block that was read."""
 
     @classmethod
-    def of(cls, ledger: Ledger) -> Self:
-        """Read the windows that record this; most windows of most applications do not."""
-        receivers: dict[str, str] = {}
-        given_up: dict[tuple[str, str], str] = {}
-        for window in own_windows(ledger, b'"found":[{', b'"given-up"'):
+    def of(cls, ledger: Ledger, known: Self | None = None) -> Self:
+        """Read the windows that record this; most windows of most applications do not.
+
+        After what is `known`, only the windows since then are read.
+        """
+        chain = application_chain(ledger)
+        head = known.head if known is not None else None
+        # A restart removes blocks, and others may have come in their place.
+        if chain is None or head is None or head.seq > chain.head.seq or chain.read(head.seq).hash != head.hash:
+            known = None
+        receivers: dict[str, str] = {} if known is None else dict(known.receivers)
+        given_up: dict[tuple[str, str], str] = {} if known is None else dict(known.given_up)
+        first = 0 if known is None or head is None else head.seq + 1
+        for window in own_windows(ledger, b'"found":[{', b'"given-up"', first=first):
             for work in window.work:
                 receiver = Address(work.input).operator
                 for span in work.found:
@@ -53,7 +64,7 @@ class Noted:
                     by = "" if fact.by is None else f"by {fact.by}"
                     owner = owner_of(fact.source, fact.into.operator, receivers)
                     given_up[owner, fact.source] = ": ".join(filter(None, (by, fact.reason)))
-        return cls(receivers, given_up)
+        return cls(receivers, given_up, None if chain is None else chain.head)
 
 
 def arrivals(noted: Noted, compilation: Compilation | None = None) -> Iterator[Arrival]:

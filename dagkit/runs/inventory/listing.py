@@ -3,9 +3,11 @@
 import json
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
@@ -23,9 +25,10 @@ from dagkit.engine.record.work_history import untaken
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.ledger import DatasetKind, Ledger
+from dagkit.ledger.format.span_sets import positions_in
 from dagkit.runs.inventory.arrivals import Noted, arrivals, is_folder, is_there
 from dagkit.runs.inventory.finders import owners_of
-from dagkit.runs.inventory.readings import path_in, sources_in
+from dagkit.runs.inventory.readings import length_in, path_in, sources_in
 
 RECENT = 1 << 16
 """As many hashes are kept in a Python set before they are merged into the array: each takes ten times as much there."""
@@ -76,6 +79,36 @@ File = tuple[str, str]
 """A file of an operator: its owner, as `owner_of` names it, and its path."""
 
 
+State = Literal["new", "pending", "waiting", "read", "quarantined", "given-up", "ignored", "gone"]
+"""What operators would do with a file, as in `FileState`; of one that was found, what became of it, as in `Stage`, or
+`gone`: it is not where it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """One file, and the operator that found it or would find it."""
+
+    finder: str
+    path: str
+    state: State
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class FoundFile:
+    """A file as the chain of its finder records it."""
+
+    finder: str
+    path: str
+    at: datetime
+    block: int
+    """The first block of the chain that names it."""
+    bytes: int | None = None
+    """Its length at that time; None if it is followed, or read in other units."""
+    end: int | None = None
+    """The end of its last block that was found."""
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
     """The files of which work is not done; all others that were found are read."""
@@ -89,18 +122,24 @@ class FoundFiles:
     """The files with work that was given up when they were read last, with the reason."""
     followed: Hashes
     """The files with work that has begun and has no end."""
+    left: Mapping[File, int]
+    """How many bytes of files wait."""
 
     @classmethod
-    def of(cls, ledger: Ledger, checkpoint: Checkpoint) -> Self:
+    def of(cls, ledger: Ledger, checkpoint: Checkpoint, known: Noted | None = None) -> Self:
         """The files with work that is not done after the last window, which has this checkpoint."""
-        noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
+        noted, waiting, followed, left = Noted.of(ledger, known), dict[str, Hashes](), Hashes(), Counter[File]()
         for item in checkpoint.queue:
             if item.has_end or not item.done.turn:
-                waiting.setdefault(f"it waits for {item.into.operator}", Hashes()).add(_file_of(item, noted))
+                file = _file_of(item, noted)
+                waiting.setdefault(f"it waits for {item.into.operator}", Hashes()).add(file)
+                left[file] += item.positions
             else:
                 followed.add(_file_of(item, noted))
         for work in untaken(ledger):
-            waiting.setdefault(UNTAKEN, Hashes()).add((work.operator, path_of(work.place.source)))
+            file = work.operator, path_of(work.place.source)
+            waiting.setdefault(UNTAKEN, Hashes()).add(file)
+            left[file] += positions_in([work.place])
         set_aside = {
             (owner_of(each.item.name, each.item.into.operator, noted.receivers), each.item.name): (
                 f"set aside: {each.reason}"
@@ -108,7 +147,7 @@ class FoundFiles:
             for each in checkpoint.suspects.aside
         }
         last = _found_last(ledger, noted, [*set_aside, *noted.given_up])
-        return cls(noted, waiting, _of_last(last, set_aside), _of_last(last, noted.given_up), followed)
+        return cls(noted, waiting, _of_last(last, set_aside), _of_last(last, noted.given_up), followed, left)
 
     def stage_of(self, owners: Collection[str], path: str) -> tuple[Stage, str]:
         """The stage of a file that was found, and why it is not read. `owners` are those whose file it may be."""
@@ -123,6 +162,13 @@ class FoundFiles:
         if given_up is not None:
             return "given-up", given_up
         return "read", FOLLOWED if any(file in self.followed for file in files) else ""
+
+    def left_of(self, file: ListedFile, found: FoundFile | None) -> int:
+        """How many bytes of a file are not read; 0 unless it waits."""
+        if file.state != "waiting":
+            return 0
+        to_find = 0 if found is None or found.bytes is None or found.end is None else found.bytes - found.end
+        return to_find + sum(self.left.get((owner, file.path), 0) for owner in (file.finder, ""))
 
 
 def _file_of(item: WorkItem, noted: Noted) -> File:
@@ -146,21 +192,6 @@ def _of_last(last: Mapping[File, str], reasons: Mapping[tuple[str, str], str]) -
     return {file: reasons[file[0], source] for file, source in last.items() if (file[0], source) in reasons}
 
 
-State = Literal["new", "pending", "waiting", "read", "quarantined", "given-up", "ignored", "gone"]
-"""What operators would do with a file, as in `FileState`; of one that was found, what became of it, as in `Stage`, or
-`gone`: it is not where it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """One file, and the operator that found it or would find it."""
-
-    finder: str
-    path: str
-    state: State
-    reason: str = ""
-
-
 def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator[ListedFile]:
     """The files that exist where the application looks for them, then those that were found before and are gone.
 
@@ -179,7 +210,8 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
             unreadable.append(f"{state.path}/")
         yield _now(files, name, finders[name], state)
     gone = Hashes()
-    for finder, path in _from_roots(ledger):
+    for each in _from_roots(ledger):
+        finder, path = each.finder, each.path
         if path not in found.get(finder, ()) and gone.add((finder, path)):
             gone.add(path)
             is_gone = finder in finders and not path.startswith((*unreadable,))
@@ -191,14 +223,19 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
 
 def recorded(ledger: Ledger) -> Iterator[ListedFile]:
     """The files that operators found, as the ledger records them: those of each input operator once, in order."""
-    there, files = Hashes(), FoundFiles.of(ledger, newest_checkpoint(ledger))
-    for finder, path in _from_roots(ledger):
-        if there.add((finder, path)):
-            there.add(path)
-            yield _found(files, finder, [finder], path)
+    return (file for file, _ in described(FoundFiles.of(ledger, newest_checkpoint(ledger)), ledger))
+
+
+def described(files: FoundFiles, ledger: Ledger) -> Iterator[tuple[ListedFile, FoundFile | None]]:
+    """The files as `recorded` lists them, and what the chains of input operators record of them."""
+    there = Hashes()
+    for found in _from_roots(ledger):
+        if there.add((found.finder, found.path)):
+            there.add(found.path)
+            yield _found(files, found.finder, [found.finder], found.path), found
     for arrival in arrivals(files.noted):
         if arrival.path not in there:
-            yield _found(files, arrival.finder, [arrival.owner], arrival.path)
+            yield _found(files, arrival.finder, [arrival.owner], arrival.path), None
 
 
 def _now(files: FoundFiles, finder: str, owners: Collection[str], file: FileState) -> ListedFile:
@@ -214,16 +251,23 @@ def _found(files: FoundFiles, finder: str, owners: Collection[str], path: str, *
     return ListedFile(finder, path, "gone" if is_gone and stage != "quarantined" else stage, reason)
 
 
-def _from_roots(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    """The finders and paths of files, as chains record them: one that was read again several times."""
-    last = ("", "")
+def _from_roots(ledger: Ledger) -> Iterator[FoundFile]:
+    """The files as chains record them: one that was read again several times."""
+    last: FoundFile | None = None
     for name, chain, record in root_slices(ledger):
         rows = b",".join((chain.data(record) or b"").splitlines())
         for row in json.loads(b"[%b]" % rows):  # its hash was checked, so `read_json`, which is slower, finds no fault
             path = path_in(row)
-            if path is not None and (name, path) != last:  # the blocks of a file follow each other
-                last = name, path
-                yield last
+            if path is None:
+                continue
+            if last is None or (name, path) != (last.finder, last.path):  # the blocks of a file follow each other
+                if last is not None:
+                    yield last
+                last = FoundFile(name, path, record.block.system_time, record.seq)
+            last.end = None if row.get("shares") else row.get("end")
+            last.bytes = length_in(row) or last.end
+    if last is not None:
+        yield last
 
 
 def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[ListedFile]:

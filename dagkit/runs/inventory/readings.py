@@ -202,6 +202,12 @@ def path_in(row: Mapping[str, Any]) -> str | None:
     return path if isinstance(path, str) else str(row["source"])
 
 
+def length_in(row: Mapping[str, Any]) -> int | None:
+    """The length of a file when a block of it was found; None if that is not recorded."""
+    length = (_element_in(row).get("facts") or {}).get("length")
+    return length if isinstance(length, int) else None
+
+
 def _element_in(row: Mapping[str, Any]) -> Mapping[str, Any]:
     extra = row.get("extra") or {}
     element = extra.get("element", extra)
