@@ -1,5 +1,6 @@
 """The cause of what fails in Spark, out of the traces of Python and Java."""
 
+import functools
 import gc
 import importlib
 import logging
@@ -391,3 +392,28 @@ def test_a_child_does_not_wait_for_an_import_without_an_end(monkeypatch):
     monkeypatch.setattr("dagkit.backends.reference.child._LONGEST_IMPORT_SECONDS", 0)
     monkeypatch.setattr("dagkit.backends.reference.child._LASTING", set())
     assert [run_in_child(lambda: ANSWER, window) for window in (1, 2)] == [ANSWER, ANSWER]
+
+
+def test_a_child_computes_a_cached_property_although_a_thread_of_the_driver_was_computing_it():
+    began, continues = threading.Event(), threading.Event()
+
+    class Computed:
+        @functools.cached_property
+        def in_driver_and_child(self) -> Answer:
+            if not began.is_set():
+                began.set()
+                continues.wait()
+            return ANSWER
+
+    def computes() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        return Computed().in_driver_and_child
+
+    computing = threading.Thread(target=lambda: Computed().in_driver_and_child)
+    computing.start()
+    assert began.wait(within(30))
+    try:
+        assert run_in_child(computes, 1) == ANSWER
+    finally:
+        continues.set()
+        join(computing)

@@ -15,8 +15,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from types import FrameType
 from typing import IO, NoReturn
 
@@ -121,6 +122,7 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, only_here(_ignore))
         _lose_connections()
+        _unlock_cached_properties()
         # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer.
         os.register_at_fork(after_in_child=lambda: os.close(writing))
         faulthandler.enable(last_words)
@@ -153,6 +155,12 @@ def _lose_connections() -> None:
                 os.dup2(dead.fileno(), int(name))
     # Without `detach`, the end of the socket object would close the descriptor.
     dead.detach()
+
+
+def _unlock_cached_properties() -> None:
+    """Let cached properties compute without their locks, some of which other threads of the driver had at the fork."""
+    # Before Python 3.12, all instances of a class share the lock of a property. This one goes before it.
+    setattr(cached_property, "lock", property(lambda _: nullcontext(), lambda *_: None))  # noqa: B010 - as mypy asks
 
 
 def _pickled_answer(run: Callable[[], Answer]) -> bytes:
