@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagkit.api.stats import WorkProgress, by_unit
@@ -31,7 +32,7 @@ from dagkit.engine.record.run_events import (
 from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted, in_bytes, in_units, part_done, some_of, what_was_read, what_was_written
-from dagkit.ground.urls import shown
+from dagkit.ground.urls import is_url, local_path, shown
 from dagkit.launching import Launched
 from dagkit.observers.run_health import busiest, remarks
 from dagkit.observers.run_text import (
@@ -294,7 +295,11 @@ def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
 
 def _written(outputs: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each operator that writes files, with their place."""
-    named = [f"{shown_place(place)} ({name})" for name, places in outputs.items() for place in places]
+    named = [
+        f"{shown_place(place)} ({name}){'' if is_url(place) or Path(local_path(place)).exists() else ', no file yet'}"
+        for name, places in outputs.items()
+        for place in places
+    ]
     return [f"output: {line}" for line in some_of(named, MOST_PRINTED, more="more folders")]
 
 

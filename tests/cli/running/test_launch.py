@@ -141,7 +141,7 @@ def test_the_summary_counts_files_that_are_not_complete_and_names_their_folder(c
     progress = Progress(Output(verbosity=-1), {}, {})
     launched = Launched("app", "place", 1, {"Writer": ("out",)}, incomplete=count)
     assert progress.summary(launched).splitlines()[1:] == [
-        "output: out (Writer)",
+        "output: out (Writer), no file yet",
         f"{are} not complete, so not visible; the next launch continues {it}, and one with --once completes {it}",
         "ledger: dagkit ledger show place",
     ]
