@@ -1,9 +1,10 @@
 """Values by key, which are restored when they are read and written again when they changed."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
@@ -206,14 +207,21 @@ class Stored:
     def read(self, text: str, entry: Any) -> tuple[Any, Any, int]:
         """A key, its value and its code. The value is a copy: `saved` is compared with it later."""
         value, code = entry
-        return self.keys.load(json.loads(text)), self.values.load(copied(value)), int(code)
+        is_plain = text[0] == '"' and "\\" not in text  # as the texts of nearly all keys, which are parsed faster so
+        key = text[1:-1] if is_plain else json.loads(text)
+        return self.keys.load(key), self.values.load(copied(value)), int(code)
 
     def is_found_by_text(self, key: object) -> bool:
         """Whether `texts_of` returns the texts of all keys that are equal to this one."""
         return isinstance(self.keys, Untyped) and type(key) in (str, int, bytes)
 
-    def texts_of(self, key: object) -> Iterator[str]:
+    def texts_of(self, key: object) -> Iterable[str]:
         """The texts of a key, and of the bool and the floats that are equal to it, if it can be written as a key."""
+        if type(key) is str and isinstance(self.keys, Untyped):
+            return (_text_of(key),)
+        return self._texts_of(key)
+
+    def _texts_of(self, key: object) -> Iterator[str]:
         # Equal keys such as 1, 1.0 and True, or 0 and -0.0, have different texts. Without these, an operator would have
         # two values for one key.
         same = [float(key), -float(key), bool(key)] if type(key) is int and abs(key) < _ABOVE_FLOATS else []
@@ -227,7 +235,7 @@ _NOTHING_STORED = Stored({}, Untyped(), Untyped())
 
 
 def _text_of(key: JsonValue) -> str:
-    return json.dumps(key, sort_keys=True)
+    return encode_basestring_ascii(key) if type(key) is str else json.dumps(key, sort_keys=True)
 
 
 def _is_same_json(one: JsonValue, other: JsonValue) -> bool:
