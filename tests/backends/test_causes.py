@@ -402,7 +402,7 @@ def test_a_child_computes_a_cached_property_although_a_thread_of_the_driver_was_
         def in_driver_and_child(self) -> Answer:
             if not began.is_set():
                 began.set()
-                continues.wait()
+                continues.wait(within(60))
             return ANSWER
 
     def computes() -> Answer:
