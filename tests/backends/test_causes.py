@@ -236,6 +236,20 @@ def test_the_child_does_not_use_connections_of_the_driver():
         assert theirs.recv(100) == b"of the driver"
 
 
+def test_the_child_prints_where_the_driver_does_also_to_a_socket():
+    """As services of systemd do."""
+    ours, theirs = socket.socketpair()
+    before = os.dup(2)
+    os.dup2(theirs.fileno(), 2)
+    try:
+        run_in_child(lambda: os.write(2, b"of the child") and ANSWER, 1)
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+    with ours, theirs:
+        assert ours.recv(100) == b"of the child"
+
+
 def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
     reading, writing = os.pipe()
 

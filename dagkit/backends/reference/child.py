@@ -151,7 +151,9 @@ def _lose_connections() -> None:
     other.close()
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names of descriptors, one of which is that of this listing
         with suppress(OSError):  # that one
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode) and int(name) != dead.fileno():
+            # The standard files of a service may be sockets.
+            is_own = int(name) in (0, 1, 2, dead.fileno())
+            if not is_own and stat.S_ISSOCK(os.fstat(int(name)).st_mode):
                 os.dup2(dead.fileno(), int(name))
     # Without `detach`, the end of the socket object would close the descriptor.
     dead.detach()
