@@ -250,6 +250,49 @@ def test_the_child_prints_where_the_driver_does_also_to_a_socket():
         assert ours.recv(100) == b"of the child"
 
 
+def test_what_a_child_prints_is_printed_once(monkeypatch):
+    reading, writing = os.pipe()
+
+    def prints() -> Answer:
+        sys.stdout.write("of the child\n")
+        return ANSWER
+
+    with os.fdopen(reading) as printed:
+        with os.fdopen(writing, "w") as stdout:
+            monkeypatch.setattr(sys, "stdout", stdout)
+            sys.stdout.write("of the driver\n")
+            run_in_child(prints, 1)
+        assert printed.read() == "of the driver\nof the child\n"
+
+
+def test_a_child_prints_although_a_thread_of_the_driver_was_printing_at_the_fork(monkeypatch):
+    reading, writing = os.pipe()
+    written = []
+
+    def prints() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        sys.stderr.write("of the child")
+        sys.stderr.flush()
+        return ANSWER
+
+    def read_all() -> None:
+        while b"of the child" not in b"".join(written):
+            written.append(os.read(reading, 1 << 16))
+
+    with os.fdopen(writing, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        writer = threading.Thread(target=stderr.write, args=("x" * (1 << 17),))
+        writer.start()  # the pipe is full then, and it waits in the middle of a line
+        while select.select([], [writing], [], 0)[1]:
+            pass
+        reader = threading.Timer(0.5, read_all)
+        reader.daemon = True  # if the child does not write, it waits for ever
+        reader.start()
+        assert run_in_child(prints, 1) == ANSWER
+        join(writer, reader)
+    os.close(reading)
+
+
 def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
     reading, writing = os.pipe()
 

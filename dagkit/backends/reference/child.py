@@ -88,6 +88,8 @@ def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importin
 
 def _fork() -> int:
     """Fork, and return 0 in the child, else its process ID."""
+    # The child would print again what they hold, and wait for ever for a thread that writes to one of them now.
+    _flush()
     # Python may collect in the child before `freeze`. So collection is off at the fork.
     collects = gc.isenabled()
     gc.disable()
@@ -128,6 +130,7 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _pickled_answer(run)
+            _flush()
             with os.fdopen(writing, "wb") as pipe:
                 pipe.write(sent)
         status = 0
@@ -163,6 +166,13 @@ def _unlock_cached_properties() -> None:
     """Let cached properties compute without their locks, some of which other threads of the driver had at the fork."""
     # Before Python 3.12, all instances of a class share the lock of a property. This one goes before it.
     setattr(cached_property, "lock", property(lambda _: nullcontext(), lambda *_: None))  # noqa: B010 - as mypy asks
+
+
+def _flush() -> None:
+    """Flush the standard streams."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # there is none, its reader has ended, or it is closed
+            stream.flush()
 
 
 def _pickled_answer(run: Callable[[], Answer]) -> bytes:
