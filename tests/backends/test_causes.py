@@ -1,5 +1,6 @@
 """The cause of what fails in Spark, out of the traces of Python and Java."""
 
+import _strptime
 import functools
 import gc
 import importlib
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from typing import Any, NoReturn
 
@@ -474,3 +476,26 @@ def test_a_child_computes_a_cached_property_although_a_thread_of_the_driver_was_
     finally:
         continues.set()
         join(computing)
+
+
+def test_a_child_uses_a_module_although_a_thread_of_the_driver_had_the_lock_of_the_module():
+    def parses() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        time.strptime("2026", "%Y")
+        return ANSWER
+
+    held, continues = threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with _strptime._cache_lock:  # type: ignore[attr-defined] # which each call of `strptime` takes
+            held.set()
+            continues.wait()
+
+    holding = threading.Thread(target=holds)
+    holding.start()
+    assert held.wait(within(30))
+    try:
+        assert run_in_child(parses, 1) == ANSWER
+    finally:
+        continues.set()
+        join(holding)

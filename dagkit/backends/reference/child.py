@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import IO, NoReturn
 
 from dagkit.engine.program.failures import WorkerDied
@@ -124,7 +124,7 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, only_here(_ignore))
         _lose_connections()
-        _unlock_cached_properties()
+        _unlock()
         # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer.
         os.register_at_fork(after_in_child=lambda: os.close(writing))
         faulthandler.enable(last_words)
@@ -162,10 +162,19 @@ def _lose_connections() -> None:
     dead.detach()
 
 
-def _unlock_cached_properties() -> None:
-    """Let cached properties compute without their locks, some of which other threads of the driver had at the fork."""
+def _unlock() -> None:
+    """Release the locks of modules and of cached properties: other threads of the driver may have had some of them."""
+    # Such as that of `strptime`, which each call takes.
+    for module in [known for known in sys.modules.values() if isinstance(known, ModuleType)]:
+        # Not as an attribute, which would load a module that is loaded when it is used.
+        for value in object.__getattribute__(module, "__dict__").values():
+            if type(value) in _LOCKS:
+                value._at_fork_reinit()  # noqa: SLF001 - as modules of Python do after a fork
     # Before Python 3.12, all instances of a class share the lock of a property. This one goes before it.
     setattr(cached_property, "lock", property(lambda _: nullcontext(), lambda *_: None))  # noqa: B010 - as mypy asks
+
+
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def _flush() -> None:
