@@ -295,6 +295,36 @@ def test_a_child_prints_although_a_thread_of_the_driver_was_printing_at_the_fork
     os.close(reading)
 
 
+def test_the_driver_does_not_wait_for_a_process_that_another_thread_forks_meanwhile(monkeypatch):
+    """It has the files that were open at its fork."""
+    forks, left = os.fork, list[int]()
+
+    def leaves() -> None:
+        child = forks()
+        if child == 0:
+            select.select([], [], [], within(20))
+            os._exit(0)
+        left.append(child)
+
+    leaving = threading.Thread(target=leaves)
+
+    def pipe(made=os.pipe) -> tuple[int, int]:
+        ends = made()
+        leaving.start()
+        leaving.join(0.5)  # it forks now, if it does not wait
+        return ends
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    try:
+        began = time.monotonic()
+        assert run_in_child(lambda: ANSWER, 1) == ANSWER
+        assert time.monotonic() - began < within(10)
+    finally:
+        join(leaving)
+        os.kill(left[0], signal.SIGKILL)
+        os.waitpid(left[0], 0)
+
+
 def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
     reading, writing = os.pipe()
 

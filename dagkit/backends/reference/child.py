@@ -25,11 +25,11 @@ from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
-from dagkit.ground.forks import only_here
+from dagkit.ground.forks import only_here, over_forks
 
-_FORKING = threading.Lock()
+_FORKING = over_forks(threading.RLock())
 """Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
-child could inherit this end, and the driver would wait for both."""
+process, also one that an operator forks, could inherit this end, and the driver would wait for both."""
 _PR_SET_PDEATHSIG = 1
 
 
