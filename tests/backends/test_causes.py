@@ -1,5 +1,6 @@
 """The cause of what fails in Spark, out of the traces of Python and Java."""
 
+import _strptime
 import functools
 import gc
 import importlib
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from typing import Any, NoReturn
 
@@ -25,7 +27,7 @@ from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import RunFailure
 from dagkit.observers.run_log import LOG, logged
 from tests.backends.cast import Words, chain, sent
-from tests.patience import join, within
+from tests.patience import ended_within, join, within
 from tests.processes import limited, next_line
 
 ABORTED = "SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: "
@@ -236,6 +238,92 @@ def test_the_child_does_not_use_connections_of_the_driver():
         assert theirs.recv(100) == b"of the driver"
 
 
+def test_the_child_prints_where_the_driver_does_also_to_a_socket():
+    """As services of systemd do."""
+    ours, theirs = socket.socketpair()
+    before = os.dup(2)
+    os.dup2(theirs.fileno(), 2)
+    try:
+        run_in_child(lambda: os.write(2, b"of the child") and ANSWER, 1)
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+    with ours, theirs:
+        assert ours.recv(100) == b"of the child"
+
+
+def test_what_a_child_prints_is_printed_once(monkeypatch):
+    reading, writing = os.pipe()
+
+    def prints() -> Answer:
+        sys.stdout.write("of the child\n")
+        return ANSWER
+
+    with os.fdopen(reading) as printed:
+        with os.fdopen(writing, "w") as stdout:
+            monkeypatch.setattr(sys, "stdout", stdout)
+            sys.stdout.write("of the driver\n")
+            run_in_child(prints, 1)
+        assert printed.read() == "of the driver\nof the child\n"
+
+
+def test_a_child_prints_although_a_thread_of_the_driver_was_printing_at_the_fork(monkeypatch):
+    reading, writing = os.pipe()
+    written = []
+
+    def prints() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        sys.stderr.write("of the child")
+        sys.stderr.flush()
+        return ANSWER
+
+    def read_all() -> None:
+        while b"of the child" not in b"".join(written):
+            written.append(os.read(reading, 1 << 16))
+
+    with os.fdopen(writing, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        writer = threading.Thread(target=stderr.write, args=("x" * (1 << 17),))
+        writer.start()  # the pipe is full then, and it waits in the middle of a line
+        while select.select([], [writing], [], 0)[1]:
+            pass
+        reader = threading.Timer(0.5, read_all)
+        reader.daemon = True  # if the child does not write, it waits for ever
+        reader.start()
+        assert run_in_child(prints, 1) == ANSWER
+        join(writer, reader)
+    os.close(reading)
+
+
+def test_the_driver_does_not_wait_for_a_process_that_another_thread_forks_meanwhile(monkeypatch):
+    """It has the files that were open at its fork."""
+    forks, left = os.fork, list[int]()
+
+    def leaves() -> None:
+        child = forks()
+        if child == 0:
+            select.select([], [], [], within(60))
+            os._exit(0)
+        left.append(child)
+
+    leaving = threading.Thread(target=leaves)
+
+    def pipe(made=os.pipe) -> tuple[int, int]:
+        ends = made()
+        leaving.start()
+        leaving.join(0.5)  # it forks now, if it does not wait
+        return ends
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    try:
+        with ended_within(within(20)):
+            assert run_in_child(lambda: ANSWER, 1) == ANSWER
+    finally:
+        join(leaving)
+        os.kill(left[0], signal.SIGKILL)
+        os.waitpid(left[0], 0)
+
+
 def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
     reading, writing = os.pipe()
 
@@ -417,3 +505,26 @@ def test_a_child_computes_a_cached_property_although_a_thread_of_the_driver_was_
     finally:
         continues.set()
         join(computing)
+
+
+def test_a_child_uses_a_module_although_a_thread_of_the_driver_had_the_lock_of_the_module():
+    def parses() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        time.strptime("2026", "%Y")
+        return ANSWER
+
+    held, continues = threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with _strptime._cache_lock:  # type: ignore[attr-defined] # which each call of `strptime` takes
+            held.set()
+            continues.wait(within(60))
+
+    holding = threading.Thread(target=holds)
+    holding.start()
+    assert held.wait(within(30))
+    try:
+        assert run_in_child(parses, 1) == ANSWER
+    finally:
+        continues.set()
+        join(holding)

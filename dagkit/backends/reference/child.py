@@ -18,18 +18,18 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import IO, NoReturn
 
 from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
-from dagkit.ground.forks import only_here
+from dagkit.ground.forks import only_here, over_forks
 
-_FORKING = threading.Lock()
+_FORKING = over_forks(threading.RLock())
 """Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
-child could inherit this end, and the driver would wait for both."""
+process, also one that an operator forks, could inherit this end, and the driver would wait for both."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -88,6 +88,8 @@ def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importin
 
 def _fork() -> int:
     """Fork, and return 0 in the child, else its process ID."""
+    # The child would print again what they hold, and wait for ever for a thread that writes to one of them now.
+    _flush()
     # Python may collect in the child before `freeze`. So collection is off at the fork.
     collects = gc.isenabled()
     gc.disable()
@@ -122,12 +124,13 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, only_here(_ignore))
         _lose_connections()
-        _unlock_cached_properties()
+        _unlock()
         # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer.
         os.register_at_fork(after_in_child=lambda: os.close(writing))
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _pickled_answer(run)
+            _flush()
             with os.fdopen(writing, "wb") as pipe:
                 pipe.write(sent)
         status = 0
@@ -151,16 +154,34 @@ def _lose_connections() -> None:
     other.close()
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names of descriptors, one of which is that of this listing
         with suppress(OSError):  # that one
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode) and int(name) != dead.fileno():
+            # The standard files of a service may be sockets.
+            is_own = int(name) in (0, 1, 2, dead.fileno())
+            if not is_own and stat.S_ISSOCK(os.fstat(int(name)).st_mode):
                 os.dup2(dead.fileno(), int(name))
     # Without `detach`, the end of the socket object would close the descriptor.
     dead.detach()
 
 
-def _unlock_cached_properties() -> None:
-    """Let cached properties compute without their locks, some of which other threads of the driver had at the fork."""
+def _unlock() -> None:
+    """Release the locks of modules and of cached properties: other threads of the driver may have had some of them."""
+    # Such as that of `strptime`, which each call takes.
+    for module in [known for known in sys.modules.values() if isinstance(known, ModuleType)]:
+        # Not as an attribute, which would load a module that is loaded when it is used.
+        for value in object.__getattribute__(module, "__dict__").values():
+            if type(value) in _LOCKS:
+                value._at_fork_reinit()  # noqa: SLF001 - as modules of Python do after a fork
     # Before Python 3.12, all instances of a class share the lock of a property. This one goes before it.
     setattr(cached_property, "lock", property(lambda _: nullcontext(), lambda *_: None))  # noqa: B010 - as mypy asks
+
+
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+
+
+def _flush() -> None:
+    """Flush the standard streams."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # there is none, its reader has ended, or it is closed
+            stream.flush()
 
 
 def _pickled_answer(run: Callable[[], Answer]) -> bytes:

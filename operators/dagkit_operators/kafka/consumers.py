@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from dagkit import Arrowed, Column, Constant, Listed
+from dagkit.ground.forks import over_forks
 from dagkit_operators.kafka.client import Failures, confluent, create_client
 from dagkit_operators.native.librdkafka import Event, MessageColumns, PartitionQueue, handle_of, native
 
@@ -244,7 +245,7 @@ class Consumers:
         self._inherited: list[Any] = []
         """Consumers of the process that forked this one. They are neither used nor released: without its threads, the
         library ends the process."""
-        self._lock = threading.Lock()
+        self._lock = over_forks(threading.Lock())
         self._process = os.getpid()
 
     @contextmanager

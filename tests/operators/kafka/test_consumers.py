@@ -2,12 +2,13 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
 from dagkit_operators.kafka import consumers
 from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Fetched
-from tests.patience import within
+from tests.patience import join, within
 from tests.services.broker import QUIET
 
 pytestmark = pytest.mark.slow
@@ -106,3 +107,22 @@ def test_a_child_makes_a_consumer_of_its_own_and_releases_none_of_its_parent():
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     consumers.close()
+
+
+def test_a_child_lends_consumers_although_a_thread_of_its_parent_was_lending_one_at_the_fork():
+    consumers, lending = Consumers(), threading.Event()
+
+    def lends() -> None:
+        with consumers._lock:
+            lending.set()
+            released.wait(0.1)
+
+    released, thread = threading.Event(), threading.Thread(target=lends)
+    thread.start()
+    assert lending.wait(within(30))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        os._exit(consumers._lend((), "topic", 0, 0) is not None)
+    join(thread)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
