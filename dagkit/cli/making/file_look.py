@@ -5,6 +5,7 @@ import csv
 import glob
 import io
 import json
+import lzma
 import os
 import re
 from collections import Counter
@@ -12,13 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, repeat
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from dagkit.cli.making.origin import Origin
+from dagkit.cli.making.origin import Origin, literal
 from dagkit.cli.making.record_classes import Classes
 from dagkit.cli.terminal.output import WrongUsage
 from dagkit.errors import printable
+from dagkit.ground.urls import as_text
 
 _TEXT, _ARCHIVE = "text", "archive"
 _ENDINGS = {
@@ -32,8 +34,24 @@ _ENDINGS = {
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "archive"),
 }
 _COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4")
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""Endings that Arrow decompresses. It does not know xz."""
 _BYTES, _FILES, _ROWS, _MOST_LISTED = 1 << 18, 100, 20_000, 100_000
 """How much is looked at: bytes of a file, files, rows of all files together, and names of files."""
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_ZEROS: Mapping[tuple[bool, ...], str] = {
+    (False, True, False, True): "utf-16-le",
+    (True, False, True, False): "utf-16-be",
+    (False, True, True, True): "utf-32-le",
+    (True, True, True, False): "utf-32-be",
+}
+"""Encodings by the zeros among the first four bytes of a text that begins with ASCII."""
+_DEFAULT = "utf-8-sig"
 _NUMBER = re.compile(r"[-+]?[\d.,]+")
 _BAD_FILES = {"Splitter.prop.onBadFile": "quarantine", "Reader.prop.onBadFile": "quarantine"}
 """One file that cannot be read does not stop the others: `dagkit files ls` names it."""
@@ -58,20 +76,27 @@ def origin_of_files(place: Path, row: str) -> Origin:
     if kind == _ARCHIVE:
         raise WrongUsage(f"{printable(str(place))} holds only archives, which are not read: unpack them")
     chosen = [path for path in paths if formats[path] == kind]
-    origin = _LOOKS[kind](chosen[:: max(1, count // _FILES)][:_FILES], row)
-    properties = {"Splitter.prop.scanner.files": str(place.resolve()), **_BAD_FILES, **origin.properties}
+    origin = _LOOKS[kind](chosen, row)
+    properties = {"Splitter.prop.scanner.files": _files_value(place), **_BAD_FILES, **origin.properties}
     notes = list(origin.notes)
     if others:
         endings = [ending for ending, form in _ENDINGS.items() if (form == kind) is (kind != _TEXT)]
         # Text has no ending of its own, so the endings of the other formats are ignored instead.
         setting = "ignoreFilePatternRegularExp" if kind == _TEXT else "filePatternRegularExp"
         # In upper and lower case, as the files were counted.
-        properties[f"Splitter.prop.scanner.{setting}"] = f"(?i).*({_either(endings)})({_either(_COMPRESSED)})?"
+        properties[f"Splitter.prop.scanner.{setting}"] = f"(?is).*({_either(endings)})({_either(_COMPRESSED)})?"
         notes.append("not read: " + ", ".join(f"{number:,} {_files_of(other, number)}" for other, number in others))
         notes[-1] += "; archives are to be unpacked" if _ARCHIVE in dict(others) else ""
     number = f"{count:,}" if len(paths) < _MOST_LISTED else f"more than {_MOST_LISTED:,}"
     what = f"{number} {_files_of(kind, count)} in {place}"
     return replace(origin, what=what, properties=properties, notes=notes)
+
+
+def _files_value(place: Path) -> str:
+    """A place as the value of a property that is a list."""
+    path = as_text(str(place.resolve()))
+    # Plain text is divided at commas, and trimmed.
+    return literal(path if "," not in path and path == path.strip() and path.isprintable() else json.dumps([path]))
 
 
 def _files_of(kind: str, count: int) -> str:
@@ -130,7 +155,7 @@ def _csv(paths: Sequence[Path], row: str) -> Origin:
         left = len(sheets) - len(alike)
         classes.remarks.append(f"{left} of {len(sheets)} files have other columns, and are set aside")
     others = [{} if each == separator else {"separator": each} for each in separators]
-    return _typed("Csv", settings, classes, _by_file(heads, encoding, classes.remarks, others))
+    return _typed("Csv", settings, classes, _by_file(paths, heads, encoding, classes.remarks, others))
 
 
 def _in_order(sheet: Sequence[Sequence[str]], names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -150,7 +175,7 @@ def _json_lines(paths: Sequence[Path], row: str) -> Origin:
         raise WrongUsage(f"{printable(str(paths[0]))} has no line with a JSON object, and only such files are read")
     classes.add_records(row, records, _about("record", len(records), len(heads)))
     encoding = _chosen(heads)
-    by_file = _by_file(heads, encoding, classes.remarks)
+    by_file = _by_file(paths, heads, encoding, classes.remarks)
     return _typed("JsonLines", [f"record_type={row}", *_encoding(encoding)], classes, by_file)
 
 
@@ -187,7 +212,7 @@ def _text(paths: Sequence[Path], _: str) -> Origin:
         "LineReader",
         "PartWriter()",
         settings="".join(_encoding(encoding)),
-        properties=_by_file(heads, encoding, notes),
+        properties=_by_file(paths, heads, encoding, notes),
         rejects=False,
         notes=notes,
     )
@@ -204,19 +229,19 @@ def _about(what: str, count: int, files: int) -> str:
 class _Head(NamedTuple):
     """The first lines of a file."""
 
-    name: str
+    path: Path
     text: str
     encoding: str
-    """Empty for ASCII, which is text in each encoding but UTF-16."""
+    """Empty for ASCII, which is text in each encoding but UTF-16 and UTF-32."""
 
 
 def _heads(paths: Sequence[Path], remarks: list[str]) -> list[_Head]:
-    """The first lines of each file that can be read. Raise WrongUsage if none can."""
+    """The first lines of some of the files, of each that can be read. Raise WrongUsage if none can."""
     heads, refused = [], []
-    for path in paths:
+    for path in paths[:: max(1, len(paths) // _FILES)][:_FILES]:
         try:
             heads.append(_head(path))
-        except OSError as error:
+        except (OSError, EOFError, lzma.LZMAError) as error:
             refused.append(f"{printable(str(path))} cannot be read: {printable(str(error))}")
     if not heads:
         raise WrongUsage(refused[0])
@@ -229,16 +254,26 @@ def _heads(paths: Sequence[Path], remarks: list[str]) -> list[_Head]:
 def _head(path: Path) -> _Head:
     import pyarrow as pa  # noqa: PLC0415 - not loaded by other commands
 
-    with pa.input_stream(str(path), compression="detect") as stream:
+    ending = path.suffix.lower()
+    with (
+        lzma.open(path) if ending == ".xz" else path.open("rb") as file,
+        pa.input_stream(file, compression=_CODECS.get(ending)) as stream,
+    ):
         content: bytes = stream.read(_BYTES)
-    is_whole, encoding = len(content) < _BYTES, "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    is_whole, encoding = len(content) < _BYTES, _encoding_of(content)
     try:
         # The bytes may end within a character.
         text = codecs.getincrementaldecoder(encoding)().decode(content, final=is_whole)
     except UnicodeDecodeError:
         text, encoding = content.decode("latin-1"), "latin-1"
     lines = text if is_whole else text[: text.rfind("\n") + 1]
-    return _Head(path.name, lines, "" if content.isascii() else encoding.removesuffix("-sig"))
+    return _Head(path, lines, "" if content.isascii() and encoding == _DEFAULT else encoding.removesuffix("-sig"))
+
+
+def _encoding_of(content: bytes) -> str:
+    """The encoding that the byte order mark names, or the zeros of its first characters, if these are ASCII."""
+    marked = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "")
+    return marked or _ZEROS.get(tuple(byte == 0 for byte in content[:4]), _DEFAULT)
 
 
 def _chosen(heads: Sequence[_Head]) -> str:
@@ -253,19 +288,31 @@ def _encoding(chosen: str) -> list[str]:
 
 
 def _by_file(
-    heads: Sequence[_Head], chosen: str, remarks: list[str], others: Iterable[Mapping[str, str]] = repeat({})
+    paths: Sequence[Path],
+    heads: Sequence[_Head],
+    chosen: str,
+    remarks: list[str],
+    others: Iterable[Mapping[str, str]] = repeat({}),
 ) -> dict[str, str]:
     """The property of a reader with what differs from file to file: the encoding, and other values of each file."""
     by_file = {}
     for head, values in zip(heads, others, strict=False):
         differing = {**values, **({"encoding": head.encoding} if head.encoding not in ("", chosen) else {})}
         if differing:
-            by_file[glob.escape(head.name)] = differing
+            by_file[glob.escape(_end(head.path, paths))] = differing
     if not by_file:
         return {}
     names = " and ".join(sorted({name for values in by_file.values() for name in values}))
     remarks.append(f"{len(by_file)} of {len(heads)} files have another {names}: Reader.prop.byFile in the properties")
-    return {"Reader.prop.byFile": json.dumps(by_file)}
+    return {"Reader.prop.byFile": literal(json.dumps(by_file))}
+
+
+def _end(path: Path, paths: Sequence[Path]) -> str:
+    """The shortest end of a path that no other path has: its name, unless files of several folders have that."""
+    whole = path.parent.resolve() / path.name
+    ends = ((length, whole.parts[-length:]) for length in range(1, len(whole.parts)))
+    length = next(length for length, end in ends if sum(other.parts[-length:] == end for other in paths) < 2)
+    return "/".join(PurePath(as_text(str(whole))).parts[-length:])
 
 
 def _cells(text: str, separator: str, most: int = 1000) -> list[list[str]]:

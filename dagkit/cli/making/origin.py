@@ -96,6 +96,11 @@ class Origin:
         return "\n".join(lines) + "\n"
 
 
+def literal(text: str) -> str:
+    """A text as the value of a property, in which `${` begins no reference."""
+    return text.replace("${", "$${")
+
+
 def class_name(folder: str) -> str:
     """The name of the application in a folder."""
     name = "".join(word[:1].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", folder))

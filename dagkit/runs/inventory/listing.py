@@ -214,7 +214,7 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
         finder, path = each.finder, each.path
         if path not in found.get(finder, ()) and gone.add((finder, path)):
             gone.add(path)
-            is_gone = finder in finders and not path.startswith((*unreadable,))
+            is_gone = finder in finders and not path.startswith((*unreadable,)) and not is_there(path)
             yield _found(files, finder, [finder], path, is_gone=is_gone)
     for arrival in arrivals(files.noted, compilation):
         if arrival.path not in gone and not any(arrival.path in paths for paths in found.values()):

@@ -185,6 +185,17 @@ def test_files_that_are_gone_are_listed_from_the_ledger_and_renamed_ones_are_ign
     assert (answer.out, "give the application" in answer.err) == ("read         Splitter  in/a.txt\n", True)
 
 
+def test_files_that_are_no_longer_searched_for_are_not_called_gone(launch, files, put):
+    put(a="one")
+    files(APP)
+    launch()
+    ignoring = files(APP, ignore_file_pattern_regular_exp=".*a[.]txt")
+    assert [file["state"] for file in ignoring("ls", "--json").document["files"]] == ["ignored", "read"]
+    Path("in").rename("elsewhere")
+    Path("in").mkdir()
+    assert states(ignoring("ls", "--json")) == {"a.txt": ("gone", "")}
+
+
 def test_files_of_an_operator_that_does_not_list_them_are_read(launch, files, put):
     ls = files(LISTED)
     put(a="one")

@@ -3,6 +3,8 @@
 import ast
 import gzip
 import json
+import lzma
+import os
 import sqlite3
 import sys
 from contextlib import closing
@@ -201,6 +203,42 @@ def test_quotes_and_backslashes_in_names_are_no_code(name, dagkit, write):
         {"it's a 'name'": 1, 'a \\ and a ""quote': "a"},
         {"it's a 'name'": 2, 'a \\ and a ""quote': "b"},
     ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a, b", " a ", "two\nlines", "${env:HOME}", os.fsdecode(b"\xff")],
+    ids=["list", "spaces", "lines", "key", "bytes"],
+)
+def test_a_folder_and_files_of_any_name_are_read(name, dagkit, write):
+    write(f"in/{name}/{name}.csv", "n;city\n1;Rome\n")
+    write(f"in/{name}/b.csv", "n,city\n2,Oslo\n")
+    write(f"in/{name}/c.csv", "n,city\n3,Bern\n")
+    write(f"in/{name}/d.txt", "a note\n")
+    made(dagkit, "--from", f"in/{name}")
+    assert sorted(row["city"] for row in rows_written()) == ["Bern", "Oslo", "Rome"]
+
+
+def test_files_of_one_name_in_several_folders_have_each_its_own_encoding(dagkit, folder):
+    for place, encoding, city in [("", "utf-8", "Bâle"), ("a/", "latin-1", "Zürich"), ("b/a/", "utf-8", "Genève")]:
+        old_file(folder / f"in/{place}x.csv", f"city\n{city}\n".encode(encoding))
+    made(dagkit, "--from", "in")
+    assert sorted(row["city"] for row in rows_written()) == ["Bâle", "Genève", "Zürich"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_an_encoding_of_wide_characters_is_found_by_its_mark_or_its_zeros(encoding, dagkit, folder):
+    old_file(folder / "in/a.csv", "n,city\n1,Bâle\n".encode(encoding))
+    old_file(folder / "in/b.csv", "n,city\n2,Genève\n")
+    made(dagkit, "--from", "in")
+    assert sorted(row["city"] for row in rows_written()) == ["Bâle", "Genève"]
+
+
+@pytest.mark.parametrize(("ending", "packed"), [("GZ", gzip.compress), ("xz", lzma.compress)])
+def test_compressed_files_are_looked_at(ending, packed, dagkit, folder):
+    old_file(folder / f"in/a.csv.{ending}", packed(b"n,city\n1,Rome\n"))
+    assert "    n: int\n    city: str\n" in made(dagkit, "--from", "in")[0]
+    assert rows_written() == [{"n": 1, "city": "Rome"}]
 
 
 def test_files_without_a_header_in_another_encoding_are_read(dagkit, folder):
