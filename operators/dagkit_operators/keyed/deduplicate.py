@@ -12,16 +12,16 @@ from dagkit_operators.values.keys import Key, RoutingKey, key_of, keys_of
 T = TypeVar("T", default=Any)
 
 SLACK = 8
-"""Within a window, an eighth more keys than `most_keys` are kept, so that keys are forgotten many at a time."""
+"""An eighth more keys than `most_keys` are kept at most, so that keys are forgotten many at a time."""
 
 
 class Deduplicate(Operator, Generic[T]):
     """Passes on the first item of each key, and drops later ones within the horizon.
 
-    The horizon bounds the memory: a partition knows the `most_keys` keys that occurred last, and with `most_windows`
-    only those that occurred in so many windows up to the present one. A key beyond the horizon is forgotten: its next
-    item is passed on as if it were the first. The metric `keys_forgotten` counts forgotten keys, and
-    `duplicates_dropped` the dropped items.
+    The horizon bounds the memory: a partition knows the `most_keys` keys that occurred last, and up to an eighth more.
+    With `most_windows`, it knows only those that occurred in so many windows up to the present one. A key beyond the
+    horizon is forgotten: its next item is passed on as if it were the first. The metric `keys_forgotten` counts
+    forgotten keys, and `duplicates_dropped` the dropped items.
     """
 
     kind = "records.deduplicate/1"
@@ -45,7 +45,7 @@ class Deduplicate(Operator, Generic[T]):
     key: Key = None
     """The key: a function of an item's value, or a field of it; None: the value of a record, any other item whole."""
     most_keys: PositiveInt = 100_000
-    """How many keys each partition remembers. They are saved with each window."""
+    """How many keys each partition remembers at least. They are saved with each window."""
     most_windows: PositiveInt | None = None
     """In how many windows a key must occur again in order to be remembered; None: any number."""
 
@@ -89,24 +89,20 @@ class Deduplicate(Operator, Generic[T]):
             self.duplicates.emit_batch(batch.where(pc.invert(mask)))
         return batch.where(mask)
 
-    def end_window(self) -> None:
-        self._forget_beyond(self.most_keys)
-
     def _is_first(self, key: Any) -> bool:
         """Whether the key is not remembered. It is from now on."""
         is_first = key not in self.last_seen
         self.last_seen[key] = self._window_id
-        # Sorting all keys for each new one would take quadratic time, so many are forgotten at a time.
+        # To sort all keys for each new one, or in each window, would take quadratic time: many are forgotten at a time.
         if is_first and len(self.last_seen) > self.most_keys + self.most_keys // SLACK:
-            self._forget_beyond(self.most_keys)
+            self._forget_oldest()
         return is_first
 
-    def _forget_beyond(self, most: int) -> None:
+    def _forget_oldest(self) -> None:
         """Forget the keys that occurred longest ago, by window; in one window, those that were new first."""
-        beyond = len(self.last_seen) - most
-        if beyond > 0:
-            self._forget(sorted(self.last_seen, key=self.last_seen.__getitem__)[:beyond])
-            self.keys_over_limit += beyond
+        beyond = len(self.last_seen) - self.most_keys
+        self._forget(sorted(self.last_seen, key=self.last_seen.__getitem__)[:beyond])
+        self.keys_over_limit += beyond
 
     def _forget(self, keys: Sequence[Any]) -> None:
         for key in keys:

@@ -67,9 +67,20 @@ def test_memory_is_bounded_within_a_window_too():
         for start in range(0, 1000, 50):
             alone.send_batch(list(range(start, start + 50)))
             assert len(alone.operator.last_seen) <= 16 + 16 // 8
-    assert len(alone.operator.last_seen) == 16
-    assert alone.metrics["keys_forgotten"] == 1000 - 16
+    assert 16 <= len(alone.operator.last_seen) == 1000 - alone.metrics["keys_forgotten"]
     assert len(Alone(Deduplicate()).operator.process_batch(Batch.of([]))) == 0
+
+
+def test_many_keys_are_forgotten_at_a_time_since_all_are_looked_at():
+    alone, forgotten = Alone(Deduplicate(most_keys=16)), []
+    for key in range(30):
+        with alone.window():
+            alone.send(key)
+        forgotten.append(alone.metrics["keys_over_limit"])
+        alone = alone.restarted()
+    assert forgotten[:18] == [0] * 18
+    assert forgotten[18:] == [3, 0, 0] * 4
+    assert sorted(alone.operator.last_seen) == list(range(12, 30))
 
 
 def test_a_key_is_forgotten_after_so_many_windows_without_it():
