@@ -149,13 +149,21 @@ def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
     return older
 
 
-def refuse_blocked(parts: Iterable[Part], known: set[str]) -> None:
+MOST_FOLDERS = 100_000
+"""How many folders are remembered: windows may name a folder each."""
+
+
+def refuse_blocked(parts: Iterable[Part], incomplete: Iterable[Part], known: set[str]) -> None:
     """Raise `file-blocked` for a local file with a name that a folder has, or below a file.
 
-    `known` has the folders that were seen before. Object stores have no folders.
+    `incomplete` files were examined when they were written. `known` has the folders that were seen before. Object
+    stores have no folders.
     """
-    by_file = {part.file: part for part in parts if not is_url(part.file)}
-    for file, part in by_file.items():
+    if len(known) > MOST_FOLDERS:
+        known.clear()
+    written = {part.file: part for part in parts if not is_url(part.file)}
+    by_file = {part.file: part for part in incomplete if not is_url(part.file)} | written
+    for file, part in (written if known else by_file).items():
         for folder in Path(local_path(file)).parents:
             place = as_text(str(folder))
             if place in by_file or folder.is_file():
@@ -163,7 +171,7 @@ def refuse_blocked(parts: Iterable[Part], known: set[str]) -> None:
             if place in known:
                 break
             known.add(place)
-    for file, part in by_file.items():
+    for file, part in written.items():
         if file in known or Path(local_path(file)).is_dir():
             raise _file_blocked(part, "it is a folder")
 

@@ -72,7 +72,7 @@ class Outputs(RunPart):
         self._replaced: Sequence[Part] = ()
         """Pieces that the next commit replaces."""
         self._folders: set[str] = set()
-        """The folders in which files lie, and those above them."""
+        """The folders in which files lie, and those above them, as far as they are remembered."""
         self._warned: set[str] = set()
         """Older files of which a warning has been logged."""
         self._uncommitted: list[StagingPlace] = []
@@ -212,12 +212,14 @@ class Outputs(RunPart):
         No file that this application completed is replaced.
         """
         refuse_unseen(parts, self._path)
-        written = [part for part in (*parts, *finished) if not part.is_external]
+        # A part without a piece asks for a window: its file is examined again once it is complete.
+        staged = (part for part in parts if part.part)
+        written = [part for part in (*staged, *finished) if not part.is_external]
         if written:
             self._began = self._began or when_began(self._path)
             # Names come from data, and no partition knows those of the others. Refused before the commit, a corrected
             # operator continues; committed, no launch could put both files in place.
-            refuse_blocked((*self._last.files, *written), self._folders)
+            refuse_blocked(written, self._last.files, self._folders)
             older = refuse_written_again(written, self._began)
             self._warn_of_replacing([file for file in older if file not in self._warned])
 

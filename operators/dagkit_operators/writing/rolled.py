@@ -163,6 +163,8 @@ class RolledFiles(Operator):
             if count:
                 self._add(name, part, view, count)
             return
+        if self._is_full(part):  # a limit was lowered since the last item
+            part = self._roll(name, part)
         ends = ends_of()
         place = index = 0
         while index < len(ends):

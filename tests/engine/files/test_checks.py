@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.files.checks import when_began
+from dagkit.engine.files import checks
+from dagkit.engine.files.checks import refuse_blocked, when_began
 from dagkit.engine.files.pieces import look_at
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.run_events import RunEvent
@@ -185,6 +186,40 @@ def test_a_name_is_opened_for_one_block(tmp_path):
     with pytest.raises(RunFailure, match="by writer for element 1 and element 2"):
         files.open("x", block=2)
     stage.abandon()
+
+
+# ---- files and folders of one name
+
+
+@pytest.mark.parametrize(
+    ("incomplete", "written"),
+    [
+        pytest.param([], ["a", "a/b"], id="below a file of the same window"),
+        pytest.param(["a"], ["a/b"], id="below an incomplete file"),
+        pytest.param(["a/b"], ["a"], id="a folder of an incomplete file"),
+        pytest.param([], ["file/b"], id="below a file that is there"),
+        pytest.param([], ["folder"], id="a folder that is there"),
+    ],
+)
+@pytest.mark.parametrize("most", [0, 1000], ids="{} folders are remembered".format)
+def test_a_file_that_needs_the_name_of_a_folder_is_refused(tmp_path, monkeypatch, incomplete, written, most):
+    monkeypatch.setattr(checks, "MOST_FOLDERS", most)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    known = set()
+    earlier = [part(f"{tmp_path}/{name}") for name in incomplete]
+    for window in range(2):
+        refuse_blocked([part(f"{tmp_path}/{window}/f")], earlier, known)
+    with pytest.raises(RunFailure, match=r"\[file-blocked\]"):
+        refuse_blocked([part(f"{tmp_path}/{name}") for name in written], earlier, known)
+
+
+def test_folders_of_former_windows_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "MOST_FOLDERS", 50)
+    known = set()
+    for window in range(500):
+        refuse_blocked([part(f"{tmp_path}/{window}/f")], [], known)
+    assert 0 < len(known) <= 51
 
 
 # ---- pieces that are not there

@@ -35,6 +35,17 @@ def test_rotate_sends_each_finished_part():
     assert finished(at_work) == {"0.0.gz", "0.1.gz"}
 
 
+@BOTH_WAYS
+@pytest.mark.parametrize("lowered", [{"max_count": 3}, {"max_length": 4}], ids=str)
+def test_a_part_beyond_a_limit_that_was_lowered_is_finished_and_no_item_is_lost(send, lowered):
+    before = Alone(parts(max_count=10, max_length=100))
+    send(before, *"abcde")
+    after = Alone(parts(**lowered), state=before.state)
+    send(after, *"fghij")
+    assert after.sent("finished_parts")[0] == FinishedPart("0.0", 10, 5)
+    assert b"".join(content for name, content in sorted(after.written().items())) == b"f\ng\nh\ni\nj\n"
+
+
 def test_finished_parts_reach_the_next_operator_in_the_same_window(tmp_path):
     write = PartWriter(file_path=tmp_path / "out", file_name="{partition}.{number}", max_count=2)
     names = Map(lambda part: part.name)
