@@ -165,9 +165,11 @@ def _lose_connections() -> None:
 def _unlock() -> None:
     """Release the locks of modules and of cached properties: other threads of the driver may have had some of them."""
     # Such as that of `strptime`, which each call takes.
-    for module in [known for known in sys.modules.values() if isinstance(known, ModuleType)]:
+    known: list[object] = list(sys.modules.values())
+    for module in known:
         # Not as an attribute, which would load a module that is loaded when it is used.
-        for value in object.__getattribute__(module, "__dict__").values():
+        names = object.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
+        for value in names.values():
             if type(value) in _LOCKS:
                 value._at_fork_reinit()  # noqa: SLF001 - as modules of Python do after a fork
     # Before Python 3.12, all instances of a class share the lock of a property. This one goes before it.
