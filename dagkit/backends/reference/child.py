@@ -17,9 +17,9 @@ import traceback
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import FrameType, ModuleType
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
@@ -64,6 +64,8 @@ _LASTING: set[str] = set()
 
 def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importing:
     """Return the answer that `run` gives in a forked process; _Importing if that process could not run it."""
+    # Here, so that the driver knows them at the next fork.
+    _locks_of_modules(len(sys.modules))
     with tempfile.TemporaryFile() as last_words:
         driver = os.getpid()
         with _FORKING:
@@ -164,14 +166,20 @@ def _lose_connections() -> None:
 
 def _unlock() -> None:
     """Release the locks of modules and of cached properties: other threads of the driver may have had some of them."""
-    # Such as that of `strptime`, which each call takes.
-    for module in [known for known in sys.modules.values() if isinstance(known, ModuleType)]:
-        # Not as an attribute, which would load a module that is loaded when it is used.
-        for value in object.__getattribute__(module, "__dict__").values():
-            if type(value) in _LOCKS:
-                value._at_fork_reinit()  # noqa: SLF001 - as modules of Python do after a fork
+    for lock in _locks_of_modules(len(sys.modules)):
+        lock._at_fork_reinit()  # noqa: SLF001 - as modules of Python do after a fork
     # Before Python 3.12, all instances of a class share the lock of a property. This one goes before it.
     setattr(cached_property, "lock", property(lambda _: nullcontext(), lambda *_: None))  # noqa: B010 - as mypy asks
+
+
+@lru_cache(maxsize=1)  # it takes longer than a fork
+def _locks_of_modules(count: int) -> list[Any]:  # noqa: ARG001 - others are known if there are other modules
+    """The locks that are in variables of modules, such as that of `strptime`, which each call takes."""
+    known: list[Any] = list(sys.modules.values())
+    modules = [module for module in known if isinstance(module, ModuleType)]
+    # Not as an attribute, which would load a module that is loaded when it is used.
+    variables = (list(object.__getattribute__(module, "__dict__").values()) for module in modules)
+    return [value for values in variables for value in values if type(value) in _LOCKS]
 
 
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
