@@ -4,6 +4,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import io
 import os
 import pickle
 import signal
@@ -127,13 +128,15 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
             signal.signal(number, only_here(_ignore))
         _lose_connections()
         _unlock()
-        # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer.
-        os.register_at_fork(after_in_child=lambda: os.close(writing))
+        # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer. In
+        # a process that is forked by that one, the number of the descriptor may be that of another file.
+        answers = io.FileIO(writing, "w")
+        os.register_at_fork(after_in_child=answers.close)
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _pickled_answer(run)
             _flush()
-            with os.fdopen(writing, "wb") as pipe:
+            with io.BufferedWriter(answers) as pipe:
                 pipe.write(sent)
         status = 0
     except BaseException as error:  # noqa: BLE001 - the driver raises it
