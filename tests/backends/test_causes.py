@@ -343,6 +343,21 @@ def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
     os.close(reading)
 
 
+def test_a_process_that_an_operator_forks_keeps_its_files_at_its_own_forks():
+    def forks() -> Answer:
+        child = os.fork()
+        if child == 0:
+            opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(9)]
+            child = os.fork()
+            if child == 0:
+                os._exit(sum(os.read(file, 1) != b"" for file in opened))  # raises if one is closed
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        return ANSWER
+
+    assert run_in_child(forks, 1) == ANSWER
+
+
 class Ends:
     """Garbage that ends each process but its own when it is collected."""
 

@@ -171,6 +171,38 @@ def test_signals_reach_the_launch(number, code, launch):
     assert waiting.wait(WITHIN) == code
 
 
+RESUMING = """
+import signal
+
+set_handler = signal.signal
+
+def resuming(number, handler):
+    before = set_handler(number, handler)
+    signal.siginterrupt(number, False)
+    return before
+
+signal.signal = resuming
+"""
+"""With this, a system call never ends by a signal."""
+
+
+def test_a_signal_right_before_a_launch_is_waited_for_reaches_it(folder):
+    (folder.path / "client.py").write_text(f"{RESUMING}\n{CLIENT}")
+    folder.driver()
+    waiting = folder.launch(WAITS)
+    assert first_line(waiting) == "waits"
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(WITHIN) == 130
+
+
+def test_a_killed_launch_ends_its_caller_although_it_left_a_process_behind(folder):
+    folder.driver()
+    leaves = "import os, sys\nif not os.fork(): sys.stdin.read()\nprint(os.getpid(), flush=True); sys.stdin.read()"
+    killed = folder.launch(leaves)
+    os.kill(int(first_line(killed)), signal.SIGKILL)
+    assert killed.wait(WITHIN) == -signal.SIGKILL
+
+
 def test_a_launch_ends_with_its_caller_and_its_caller_with_it(folder):
     folder.driver()
     waits = "import os, sys; print(os.getpid(), sys.java, flush=True); input()"

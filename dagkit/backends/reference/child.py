@@ -4,6 +4,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import io
 import os
 import pickle
 import signal
@@ -17,9 +18,9 @@ import traceback
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import FrameType, ModuleType
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
@@ -64,6 +65,8 @@ _LASTING: set[str] = set()
 
 def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importing:
     """Return the answer that `run` gives in a forked process; _Importing if that process could not run it."""
+    # Here, so that the driver knows them at the next fork.
+    _locks_of_modules(len(sys.modules))
     with tempfile.TemporaryFile() as last_words:
         driver = os.getpid()
         with _FORKING:
@@ -125,13 +128,15 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
             signal.signal(number, only_here(_ignore))
         _lose_connections()
         _unlock()
-        # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer.
-        os.register_at_fork(after_in_child=lambda: os.close(writing))
+        # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer. In
+        # a process that is forked by that one, the number of the descriptor may be that of another file.
+        answers = io.FileIO(writing, "w")
+        os.register_at_fork(after_in_child=answers.close)
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _pickled_answer(run)
             _flush()
-            with os.fdopen(writing, "wb") as pipe:
+            with io.BufferedWriter(answers) as pipe:
                 pipe.write(sent)
         status = 0
     except BaseException as error:  # noqa: BLE001 - the driver raises it
@@ -164,16 +169,22 @@ def _lose_connections() -> None:
 
 def _unlock() -> None:
     """Release the locks of modules and of cached properties: other threads of the driver may have had some of them."""
-    # Such as that of `strptime`, which each call takes.
-    known: list[object] = list(sys.modules.values())
-    for module in known:
-        # Not as an attribute, which would load a module that is loaded when it is used.
-        names = object.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
-        for value in names.values():
-            if type(value) in _LOCKS:
-                value._at_fork_reinit()  # noqa: SLF001 - as modules of Python do after a fork
+    for lock in _locks_of_modules(len(sys.modules)):
+        lock._at_fork_reinit()  # noqa: SLF001 - as modules of Python do after a fork
     # Before Python 3.12, all instances of a class share the lock of a property. This one goes before it.
     setattr(cached_property, "lock", property(lambda _: nullcontext(), lambda *_: None))  # noqa: B010 - as mypy asks
+
+
+@lru_cache(maxsize=1)  # it takes longer than a fork
+def _locks_of_modules(count: int) -> list[Any]:  # noqa: ARG001 - others are known if there are other modules
+    """The locks that are in variables of modules, such as that of `strptime`, which each call takes."""
+    known: list[Any] = list(sys.modules.values())
+    values: list[Any] = []
+    for module in known:
+        with suppress(AttributeError):  # not all have variables: a library that cffi loaded is a module
+            # Not as an attribute, which would load a module that is loaded when it is used.
+            values += object.__getattribute__(module, "__dict__").values() if isinstance(module, ModuleType) else ()
+    return [value for value in values if type(value) in _LOCKS]
 
 
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))

@@ -1,7 +1,7 @@
 """`dagkit console`: a page about an application, or about all in a folder, running or finished."""
 
 import signal
-import threading
+import socket
 
 import rich_click as click
 
@@ -49,7 +49,12 @@ def console(
 
 def _until_interrupted() -> None:
     """Wait for SIGINT or SIGTERM, also if the first was ignored at the start, as shells do in background."""
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    ended.wait()
+    woken, wakes = socket.socketpair()
+    with woken, wakes:
+        wakes.setblocking(False)
+        # Python runs a handler only after the system call that a signal comes right before. This needs no handler.
+        signal.set_wakeup_fd(wakes.fileno())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        woken.recv(1)
+        signal.set_wakeup_fd(-1)

@@ -2,6 +2,7 @@
 
 import atexit
 import fcntl
+import io
 import os
 import signal
 import socket
@@ -30,8 +31,11 @@ def run_handed_over(
     """
     # above all numbers that the files of the launch take, so that none of them replaces the socket or the pipe
     above = max(request["files"]) + 1
-    connection = socket.socket(fileno=fcntl.fcntl(connection.detach(), fcntl.F_DUPFD_CLOEXEC, above))
-    ending = fcntl.fcntl(ending, fcntl.F_DUPFD_CLOEXEC, above)
+    connection = socket.socket(fileno=_moved(connection.detach(), above))
+    ended_pipe = io.FileIO(_moved(ending, above), "w")
+    # A process that an operator forks, and that outlives this one, would keep those waiting that see its end by these.
+    for file in (connection, ended_pipe):
+        os.register_at_fork(after_in_child=file.close)
     _place(files, request["files"])
     _take_on(request)
     ended = threading.Event()
@@ -46,7 +50,7 @@ def run_handed_over(
             stream.flush()
     ended.set()
     with suppress(OSError):  # the warm driver has ended
-        os.write(ending, b".")
+        ended_pipe.write(b".")
     with suppress(OSError):  # `dagkit launch` has ended
         send(connection, {"code": code})
     os._exit(code)
@@ -55,12 +59,17 @@ def run_handed_over(
 def _place(files: Sequence[int], numbers: Sequence[int]) -> None:
     """Give open files the numbers that they have in `dagkit launch`."""
     # All out of the way first: one may have the number that another is to get.
-    moved = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, max(numbers) + 1) for file in files]
-    for file in files:
-        os.close(file)
+    moved = [_moved(file, max(numbers) + 1) for file in files]
     for file, number in zip(moved, numbers, strict=True):
         os.dup2(file, number)
         os.close(file)
+
+
+def _moved(file: int, above: int) -> int:
+    """Give an open file a number that is not below this one."""
+    moved = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, above)
+    os.close(file)
+    return moved
 
 
 def _take_on(request: Mapping[str, Any]) -> None:

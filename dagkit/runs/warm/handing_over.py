@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import select
 import signal
 import socket
 import sys
@@ -21,6 +22,7 @@ from dagkit.runs.warm.place import ServeFailed, is_of_this_user, is_private, log
 STDERR = 2
 """The last of the standard files."""
 _ANSWERS_WITHIN_SECONDS = 10.0
+_NOTICED_WITHIN_SECONDS = 0.5
 _runs_here = False
 """Whether no launch of this process is handed over."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM)
@@ -124,6 +126,9 @@ def connected() -> socket.socket | None:
 def _ended(connection: socket.socket) -> dict[str, Any]:
     """Wait for the end of the launch, and return its code or its signal."""
     connection.settimeout(None)
+    # Python handles a signal that comes right before a system call only after it.
+    while not select.select([connection], [], [], _NOTICED_WITHIN_SECONDS)[0]:
+        pass
     try:
         ended, _ = receive(connection)
     except (OSError, EOFError):

@@ -14,11 +14,13 @@ from typing import Any
 
 from dagkit import Outage
 from dagkit.errors import RunFailure
+from dagkit.ground.clock import patient
 from dagkit_operators.libraries import library
 from dagkit_operators.queues.queue_message import Delivery, Unnamed
 
 _WAIT_SECONDS = 0.05
 """How long the thread waits for messages before it acknowledges others."""
+_ENDS_WITHIN_SECONDS = 10.0
 
 _REFUSALS = (403, 404, 530)
 """The codes of AMQP for: access refused, not found, not allowed."""
@@ -117,7 +119,8 @@ class Consumer:
         """Acknowledge what is done with, and disconnect. The broker keeps all other messages."""
         self._stopped.set()
         self._arrived.set()
-        self._thread.join()
+        # A broker that does not answer would hold up the end of the launch. It sends again what is not acknowledged.
+        self._thread.join(patient(_ENDS_WITHIN_SECONDS))
 
     # ---- on the thread
 

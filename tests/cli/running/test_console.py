@@ -5,14 +5,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
+from dagkit.cli.running.console import _until_interrupted
 from dagkit.console.serving import FolderOfApplications
 from tests.cli.conftest import ROOT
-from tests.patience import within
+from tests.patience import ended_within, within
 from tests.processes import limited, next_line
 
 ADDRESS = re.compile(r"console: (http://127\.0\.0\.1:\d+/\?token=[\w-]{43})$", re.MULTILINE)
@@ -47,6 +50,24 @@ def test_the_console_of_a_folder_answers_until_it_is_interrupted(ran, folder, nu
             assert console.wait(timeout=within(30)) == 0
         finally:
             console.kill()
+
+
+def test_a_signal_right_before_the_console_waits_for_one_ends_it(monkeypatch):
+    set_handler = signal.signal
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def resuming(number: signal.Signals, handler: Any) -> None:
+        """Set a handler of a signal that ends no system call, as if it came right before."""
+        set_handler(number, handler)
+        signal.siginterrupt(number, False)
+
+    sending = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    with ended_within(within(10)), monkeypatch.context() as patched:
+        patched.setattr(signal, "signal", resuming)
+        sending.start()
+        _until_interrupted()
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_without_a_ledger_and_with_wrong_options_there_is_no_console(dagkit, word_count):

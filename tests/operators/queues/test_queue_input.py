@@ -1,6 +1,7 @@
 """Messages of a queue: recorded before they are used, acknowledged after the commit, and each used once."""
 
 import itertools
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.engine.cast import Collect, Desk, chain
 from tests.operators.looking import at_outage, look_for_long, looks
 from tests.operators.queues.ingests import check, files, lines_copied, lines_of
 from tests.operators.ways import lines_in
-from tests.patience import within
+from tests.patience import ended_within, within
 from tests.services.rabbitmq import left, send
 
 pytestmark = pytest.mark.slow  # a launch with an end waits for further messages
@@ -282,3 +283,15 @@ def test_each_taken_message_is_recognised_until_the_broker_has_removed_it():
     messages.remove(second)
     assert messages.find("a", nowhere) is None
     assert messages.taken == {}
+
+
+def test_the_end_of_a_launch_does_not_wait_for_a_broker_that_does_not_answer(monkeypatch):
+    answers = threading.Event()
+    monkeypatch.setattr(consumer, "_ENDS_WITHIN_SECONDS", 0.1)
+    monkeypatch.setattr(consumer.Consumer, "_run", lambda _: answers.wait(within(60)))
+    silent = consumer.Consumer(MEMORY, "orders", 10, {}, commits_acknowledge=True)
+    try:
+        with ended_within(within(10)):
+            silent.close()
+    finally:
+        answers.set()
