@@ -80,7 +80,8 @@ class Outage:
     @property
     def seconds(self) -> float:
         """For how long attempts have failed."""
-        return 0.0 if self._began is None else self._now() - self._began
+        began = self._began  # another thread may set it meanwhile
+        return 0.0 if began is None else self._now() - began
 
     def failed(self, reason: str, at_least: float = 0.0, *, has_progressed: bool = False) -> float:
         """Record a failed attempt, and return the seconds to wait before the next one: twice as many each time.

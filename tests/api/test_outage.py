@@ -93,6 +93,20 @@ def test_of_the_outages_within_a_minute_those_that_last_are_reported(caplog):
     assert fails_at(90, answers=91) == [refused, "answers again, after 1 s"]
 
 
+def test_an_outage_may_end_on_another_thread_while_it_is_shown():
+    ends: list[Outage] = []
+
+    def now() -> float:
+        while ends:
+            ends.pop().is_over()
+        return 1.0
+
+    outage = Outage("the server", now)
+    outage.failed("refused")
+    ends.append(outage)
+    assert outage.seconds == 0.0
+
+
 def test_a_child_can_see_outages_if_a_thread_noted_one_at_the_fork():
     noting, released = threading.Event(), threading.Timer(0.1, lambda: None)
 

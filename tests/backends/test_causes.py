@@ -223,6 +223,24 @@ def test_a_child_that_ends_or_that_a_signal_ends_has_died_and_a_failure_is_raise
         run_in_child(work, 1)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_for_the_driver_does_not_end_a_child_not_even_right_after_the_fork(monkeypatch, number):
+    fork = os.fork
+
+    def forked() -> int:
+        child = fork()
+        if child == 0:
+            os.kill(os.getpid(), number)
+        return child
+
+    def signalled() -> Answer:
+        os.kill(os.getpid(), number)
+        return ANSWER
+
+    monkeypatch.setattr(os, "fork", forked)
+    assert run_in_child(signalled, 1) == ANSWER
+
+
 @pytest.mark.parametrize("answer", [lambda: raised(AssertionError("a defect")), lambda: lambda: None])
 def test_a_defect_is_no_death_for_which_records_are_searched(answer):
     with pytest.raises(RuntimeError, match=r"a window failed in a child process(?s:.*)(a defect|pickle)"):

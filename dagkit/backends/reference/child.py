@@ -32,6 +32,7 @@ _FORKING = over_forks(threading.RLock())
 """Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
 process, also one that an operator forks, could inherit this end, and the driver would wait for both."""
 _PR_SET_PDEATHSIG = 1
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
@@ -96,14 +97,21 @@ def _fork() -> int:
     # Python may collect in the child before `freeze`. So collection is off at the fork.
     collects = gc.isenabled()
     gc.disable()
+    # Until the child handles them: a signal right after the fork would end it.
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     try:
         child = os.fork()
         if child == 0:
+            # A terminal sends these to the whole group of processes, and the driver decides when to stop. SIG_IGN would
+            # not do: processes that operators start would inherit it.
+            for number in _STOPPING:
+                signal.signal(number, only_here(_ignore))
             # Garbage of the driver stays in the child: the end of a client of Kafka would wait for its threads, which
             # only the driver has.
             gc.freeze()
         return child
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         if collects:
             gc.enable()
 
@@ -122,10 +130,6 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
     """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
     status = 1
     try:
-        # A terminal sends these to the whole group of processes, and the driver decides when to stop. SIG_IGN would not
-        # do: processes that operators start would inherit it.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, only_here(_ignore))
         _lose_connections()
         _unlock()
         # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer. In
