@@ -2,24 +2,18 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Protocol, TypeVar
 
 Handler = Callable[[int, FrameType | None], object]
 
 
-class _Lock(Protocol):
-    def acquire(self) -> bool: ...
+def over_forks(lock: threading.Lock) -> threading.Lock:
+    """Return the lock, which no forked process inherits while another thread holds it: it would stay locked there.
 
-    def release(self) -> None: ...
-
-
-L = TypeVar("L", bound=_Lock)
-
-
-def over_forks(lock: L) -> L:
-    """Return the lock, which no forked process inherits while another thread holds it: it would stay locked there."""
+    A thread that holds the lock must not fork: it would wait for itself.
+    """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
     return lock

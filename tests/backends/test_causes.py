@@ -27,7 +27,7 @@ from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import RunFailure
 from dagkit.observers.run_log import LOG, logged
 from tests.backends.cast import Words, chain, sent
-from tests.patience import ended_within, join, within
+from tests.patience import join, within
 from tests.processes import limited, next_line
 
 ABORTED = "SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: "
@@ -313,35 +313,6 @@ def test_a_child_prints_although_a_thread_of_the_driver_was_printing_at_the_fork
     os.close(reading)
 
 
-def test_the_driver_does_not_wait_for_a_process_that_another_thread_forks_meanwhile(monkeypatch):
-    """It has the files that were open at its fork."""
-    forks, left = os.fork, list[int]()
-
-    def leaves() -> None:
-        child = forks()
-        if child == 0:
-            select.select([], [], [], within(60))
-            os._exit(0)
-        left.append(child)
-
-    leaving = threading.Thread(target=leaves)
-
-    def pipe(made=os.pipe) -> tuple[int, int]:
-        ends = made()
-        leaving.start()
-        leaving.join(0.5)  # it forks now, if it does not wait
-        return ends
-
-    monkeypatch.setattr(os, "pipe", pipe)
-    try:
-        with ended_within(within(20)):
-            assert run_in_child(lambda: ANSWER, 1) == ANSWER
-    finally:
-        join(leaving)
-        os.kill(left[0], signal.SIGKILL)
-        os.waitpid(left[0], 0)
-
-
 def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
     reading, writing = os.pipe()
 
@@ -359,21 +330,6 @@ def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
     assert not select.select([reading], [], [], 0)[0], "it has ended"
     os.kill(left, signal.SIGKILL)
     os.close(reading)
-
-
-def test_a_process_that_an_operator_forks_keeps_its_files_at_its_own_forks():
-    def forks() -> Answer:
-        child = os.fork()
-        if child == 0:
-            opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(9)]
-            child = os.fork()
-            if child == 0:
-                os._exit(sum(os.read(file, 1) != b"" for file in opened))  # raises if one is closed
-            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        return ANSWER
-
-    assert run_in_child(forks, 1) == ANSWER
 
 
 class Ends:

@@ -4,7 +4,6 @@ import ctypes
 import faulthandler
 import gc
 import importlib
-import io
 import os
 import pickle
 import signal
@@ -26,11 +25,8 @@ from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
-from dagkit.ground.forks import only_here, over_forks
+from dagkit.ground.forks import only_here
 
-_FORKING = over_forks(threading.RLock())
-"""Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
-process, also one that an operator forks, could inherit this end, and the driver would wait for both."""
 _PR_SET_PDEATHSIG = 1
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
@@ -68,22 +64,19 @@ def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importin
     """Return the answer that `run` gives in a forked process; _Importing if that process could not run it."""
     # Here, so that the driver knows them at the next fork.
     _locks_of_modules(len(sys.modules))
-    with tempfile.TemporaryFile() as last_words:
+    # Files and no pipe: it would end only with the last process that inherited it, as one that an operator forks.
+    with tempfile.TemporaryFile() as answering, tempfile.TemporaryFile() as last_words:
         driver = os.getpid()
-        with _FORKING:
-            reading, writing = os.pipe()
-            child = _fork()
-            if child == 0:
-                os.close(reading)
-                _end_with(driver)
-                _serve(run, writing, last_words)
-            os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
-            sent = pipe.read()
+        child = _fork()
+        if child == 0:
+            _end_with(driver)
+            _serve(run, answering, last_words)
         _, status = os.waitpid(child, 0)
+        for file in (answering, last_words):
+            file.seek(0)
         if os.waitstatus_to_exitcode(status) != 0:
-            last_words.seek(0)
             raise WorkerDied(_end_in_words(window_id, status, last_words.read().decode(errors="replace")))
+        sent = answering.read()
     answer: Answer | _Importing | Exception = pickle.loads(sent)  # noqa: S301 - our own child wrote it
     if isinstance(answer, Exception):
         raise answer
@@ -126,22 +119,18 @@ def _end_with(driver: int) -> None:
             os._exit(1)
 
 
-def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> NoReturn:
-    """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
+def _serve(run: Callable[[], Answer], answering: IO[bytes], last_words: IO[bytes]) -> NoReturn:
+    """Write the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
     status = 1
     try:
         _lose_connections()
         _unlock()
-        # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer. In
-        # a process that is forked by that one, the number of the descriptor may be that of another file.
-        answers = io.FileIO(writing, "w")
-        os.register_at_fork(after_in_child=answers.close)
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _pickled_answer(run)
             _flush()
-            with io.BufferedWriter(answers) as pipe:
-                pipe.write(sent)
+            answering.write(sent)
+            answering.flush()
         status = 0
     except BaseException as error:  # noqa: BLE001 - the driver raises it
         last_words.write(f"{type(error).__name__}: {error}".encode(errors="replace"))
