@@ -73,6 +73,11 @@ class Outage:
         return f"{self._server} has not answered for {self.seconds:.0f} s: {self._reason}"
 
     @property
+    def problem(self) -> str:
+        """Which server does not answer, and why."""
+        return f"{self._server} does not answer: {self._reason}"
+
+    @property
     def is_on(self) -> bool:
         """Whether the last attempt failed."""
         return self._began is not None

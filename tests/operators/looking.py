@@ -31,7 +31,7 @@ def at_outage(act: Callable[[], object]) -> Iterator[None]:
     """Do something when an outage is reported."""
 
     def seen(record: logging.LogRecord) -> bool:
-        if "does not answer" in record.getMessage():
+        if any(report in record.getMessage() for report in ("does not answer", "has not answered")):
             act()
         return True
 

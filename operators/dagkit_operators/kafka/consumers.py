@@ -148,7 +148,7 @@ class Positioned:
         # The client reports the end of a partition once. If it did so before this call, that no message arrived may
         # also mean that the cluster does not answer, so it is asked for the end.
         if known is not None and not self._ahead and not self.failures.are_total:
-            if self._ask_end() == known:
+            if self.ask_end(FIRST_SECONDS) == known:
                 self._end = known
                 return Fetched(end=known)
             self._wait(most, FIRST_SECONDS)
@@ -175,12 +175,12 @@ class Positioned:
             if self._ahead:
                 self.failures.clear()
 
-    def _ask_end(self) -> int | None:
+    def ask_end(self, within: float) -> int | None:
         """The present end of the partition, from the cluster; None if it does not answer."""
         library = confluent()
         place = library.TopicPartition(self.topic, self.partition)
         try:
-            _, end = self.consumer.get_watermark_offsets(place, timeout=FIRST_SECONDS)
+            _, end = self.consumer.get_watermark_offsets(place, timeout=within)
         except library.KafkaException as failed:
             self.failures.note(failed.args[0])
             return None

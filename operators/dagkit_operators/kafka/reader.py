@@ -8,7 +8,18 @@ from typing import Any, Generic, Literal
 from pydantic import NonNegativeInt, PositiveInt
 from typing_extensions import TypeVar
 
-from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, SplittableOperator, auto_metric
+from dagkit import (
+    Arrowed,
+    Batch,
+    Column,
+    Constant,
+    InputPort,
+    Listed,
+    Outage,
+    OutputPort,
+    SplittableOperator,
+    auto_metric,
+)
 from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
@@ -27,6 +38,7 @@ from dagkit_operators.values.timed_elements import TimedElements
 T = TypeVar("T", default=KafkaMessage)
 Tracker = RestrictionTracker[OffsetRange, int]
 
+_ANSWERS_WITHIN_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -98,6 +110,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
                 # The consumer keeps those that were not granted: they belong to the next range, or to one split off.
                 source.use(fetched.messages, granted)
                 if granted:
+                    self._note_answer(source)
                     yield self._batch(element, fetched.messages.sliced(0, granted))
                 if granted < len(fetched.messages):
                     return
@@ -111,7 +124,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         if fetched.end is None:
             self._wait_for_answer(source, tracker)
             return False
-        outage_of(f"Kafka at {self.bootstrap_servers}").is_over()
+        self._note_answer(source)
         # The last offsets before the end may hold no messages, but the ends of transactions.
         if fetched.end > source.offset and tracker.try_claim(fetched.end - 1):
             source.offset = fetched.end
@@ -191,14 +204,23 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         """Defer the rest: the cluster does not answer."""
         source.failures.check(self.bootstrap_servers)
         source.leave()
-        pause = outage_of(f"Kafka at {self.bootstrap_servers}").failed(source.failures.last or reason)
+        outage = self._outage()
+        pause = outage.failed(source.failures.last or reason)
         # A launch with an end waits for unanswered work. Otherwise it would end beside a broker that has just been
         # started, and report that all was read.
-        tracker.defer_remainder(timedelta(seconds=pause), unanswered=True)
+        tracker.defer_remainder(timedelta(seconds=pause), unanswered=True, waits_for=outage.problem)
+
+    def _note_answer(self, source: Positioned) -> None:
+        """Note that the cluster answers again, if it does: what the reader has may have been fetched before."""
+        outage = self._outage()
+        if outage.is_on and source.ask_end(_ANSWERS_WITHIN_SECONDS) is not None:
+            outage.is_over()
+
+    def _outage(self) -> Outage:
+        return outage_of(f"Kafka at {self.bootstrap_servers}")
 
     def _batch(self, element: KafkaRange, messages: Messages) -> Batch[Any]:
         """The items of messages."""
-        outage_of(f"Kafka at {self.bootstrap_servers}").is_over()
         count, offsets = len(messages), messages.offsets
         batch: Batch[KafkaMessage] = Batch(
             {

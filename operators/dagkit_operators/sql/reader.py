@@ -84,7 +84,8 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
             outage.is_over()
         except Unavailable as error:
             # A launch with an end waits for unanswered work, instead of reporting that all rows were read.
-            tracker.defer_remainder(timedelta(seconds=outage.failed(error.problem)), unanswered=True)
+            pause = timedelta(seconds=outage.failed(error.problem))
+            tracker.defer_remainder(pause, unanswered=True, waits_for=outage.problem)
 
     def _whole(
         self, element: SqlQuery, connection: Connection, tracker: RestrictionTracker[OffsetRange, int]

@@ -6,8 +6,10 @@ import threading
 
 import pytest
 
+from dagkit_operators import KafkaReader
 from dagkit_operators.kafka import consumers
-from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Fetched
+from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Fetched, Positioned
+from dagkit_operators.looks import outage_of
 from tests.patience import join, within
 from tests.services.broker import QUIET
 
@@ -126,3 +128,16 @@ def test_a_child_lends_consumers_although_a_thread_of_its_parent_was_lending_one
         os._exit(consumers._lend((), "topic", 0, 0) is not None)
     join(thread)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_messages_that_were_fetched_before_an_outage_are_no_answer(monkeypatch):
+    reader, ends = KafkaReader(bootstrap_servers="fetched-before:1"), [5, None]
+    outage = outage_of("Kafka at fetched-before:1")
+    outage.failed("Connection refused")
+    source = Positioned(None, None)
+    monkeypatch.setattr(Positioned, "ask_end", lambda _, within: ends.pop())
+    reader._note_answer(source)
+    assert outage.is_on
+    reader._note_answer(source)
+    reader._note_answer(source)  # asks no more
+    assert not outage.is_on
