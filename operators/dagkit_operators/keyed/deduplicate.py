@@ -54,20 +54,27 @@ class Deduplicate(Operator, Generic[T]):
     _window_id: int = PrivateAttr(default=0)
     _window_count: int = PrivateAttr(default=1)
     """Streaming windows in one window of the operator."""
+    _oldest: int = PrivateAttr(default=0)
+    """A key that occurred last before this window is beyond the horizon of `most_windows`."""
 
     def routing_key(self) -> Any:
         return RoutingKey(self.key)
 
     def setup(self, context: Context) -> None:
-        # `begin_window` is called in the first streaming window of an application window only.
-        self._window_id = context.window_id
         self._window_count = context.value(OperatorContext.APPLICATION_WINDOW_COUNT)
+        # `begin_window` is called in the first streaming window of an application window only.
+        self._turn_to(context.window_id)
 
     def begin_window(self, window_id: int) -> None:
+        self._turn_to(window_id)
+        # To look at all keys in each window would take quadratic time.
+        if self.most_windows and window_id // self._window_count % max(1, self.most_windows // SLACK) == 0:
+            self._forget([key for key, seen in self.last_seen.items() if seen < self._oldest])
+
+    def _turn_to(self, window_id: int) -> None:
         self._window_id = window_id
         if self.most_windows is not None:
-            oldest = window_id - (self.most_windows - 1) * self._window_count
-            self._forget([key for key, seen in self.last_seen.items() if seen < oldest])
+            self._oldest = ((window_id - 1) // self._window_count + 1 - self.most_windows) * self._window_count + 1
 
     def process(self, item: T) -> Iterator[T]:
         if self._is_first(key_of(self.key, item)):
@@ -91,7 +98,9 @@ class Deduplicate(Operator, Generic[T]):
 
     def _is_first(self, key: Any) -> bool:
         """Whether the key is not remembered. It is from now on."""
-        is_first = key not in self.last_seen
+        seen = self.last_seen.get(key)
+        is_first = seen is None or seen < self._oldest
+        self.keys_forgotten += is_first and seen is not None
         self.last_seen[key] = self._window_id
         # To sort all keys for each new one, or in each window, would take quadratic time: many are forgotten at a time.
         if is_first and len(self.last_seen) > self.most_keys + self.most_keys // SLACK:
