@@ -5,8 +5,9 @@ import os
 import platform
 import subprocess
 import sys
+import weakref
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import SimpleNamespace
@@ -110,6 +111,27 @@ def test_a_collection_looks_no_more_at_what_was_loaded_for_a_program_and_at_all_
     assert is_looked_at(later)
     worker.settle("another program")
     assert not is_looked_at(later)
+
+
+def with_itself() -> Callable[[], Any]:
+    """A function in a cycle, as those of a module that is pickled by value: they refer to its globals."""
+
+    def function() -> Any:
+        return function
+
+    return function
+
+
+@pytest.mark.usefixtures("unsettled")
+def test_a_program_that_was_replaced_leaves_nothing_in_a_worker():
+    gone: list[str] = []
+    for digest in ("one", "two", "three"):
+        loaded = with_itself()
+        weakref.finalize(loaded, gone.append, digest)
+        worker.settle(digest)
+        del loaded
+    worker.settle("four")
+    assert gone == ["one", "two", "three"]
 
 
 @pytest.mark.slow

@@ -243,7 +243,7 @@ class RequestInbox:
         self._store = store
         self._now = now
         self._known: set[str] = set()
-        """IDs that have been read, and need not be read again."""
+        """IDs of requests that are there, have been read, and need not be read again."""
         self._answered = set(answered)
         """Requests that took effect with the last window of a run that was killed before it could answer."""
         self._unwritten_replies: dict[str, Reply] = {}
@@ -261,6 +261,7 @@ class RequestInbox:
         new = []
         try:
             ids = sorted(name.removesuffix(".json") for name in self._store.names(ASKED) if name.endswith(".json"))
+            self._known.intersection_update(ids)  # a tap asks each second
             for request_id in ids:
                 if request_id in self._known:
                     continue

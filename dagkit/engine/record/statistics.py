@@ -86,6 +86,7 @@ def rejected_by(stats: OperatorStats) -> int:
 class _Window:
     """The figures of one window that averages need."""
 
+    began: datetime
     ended: datetime
     taken: int
     sent: int
@@ -94,10 +95,6 @@ class _Window:
     latency_millis: float
     positions: int
     busy_millis: float
-
-    @property
-    def began(self) -> datetime:
-        return self.ended - timedelta(milliseconds=self.latency_millis)
 
 
 @dataclass
@@ -114,8 +111,9 @@ class Lately:
         sent = sum(port.tuple_count for port in stats.output_ports)
         busy = stats.busy_millis
         rejected = rejected_by(stats)
+        began = ended - timedelta(milliseconds=latency_millis)
         self._windows.append(
-            _Window(ended, taken, sent, rejected, stats.cpu_nanos, latency_millis, stats.positions, busy)
+            _Window(began, ended, taken, sent, rejected, stats.cpu_nanos, latency_millis, stats.positions, busy)
         )
         while self._windows[0].ended <= ended - AVERAGED:
             self._windows.popleft()

@@ -40,37 +40,44 @@ _VERSION: Final = 2
 
 def keeping(predicate: Callable[[Any], Any]) -> Loop:
     """Return a function from many values to those for which the predicate holds."""
-    looped = _kept(predicate) if isinstance(predicate, FunctionType) else None
-    return looped or (lambda values: list(filter(predicate, values)))
+    return _looped(predicate, _kept) or (lambda values: list(filter(predicate, values)))
 
 
 def making(function: Callable[[Any], Any]) -> Loop:
     """Return a function from many values to the function's result for each."""
-    looped = _made(function) if isinstance(function, FunctionType) else None
-    return looped or (lambda values: list(map(function, values)))
+    return _looped(function, _made) or (lambda values: list(map(function, values)))
 
 
-@lru_cache(maxsize=256)
-def _kept(predicate: FunctionType) -> Loop | None:
-    found = _lambda_of(predicate)
-    if found is None:
+def _looped(function: Callable[[Any], Any], looping: Callable[[CodeType, str], CodeType | None]) -> Loop | None:
+    """The loop of a lambda, with its globals; None if it is no lambda that can be inlined."""
+    if not isinstance(function, FunctionType) or function.__defaults__ or function.__closure__:
         return None
-    return _loop(predicate, found, ast.Name(found.args.args[0].arg, ast.Load()), [found.body])
+    own = function.__code__
+    linecache.lazycache(own.co_filename, function.__globals__)  # of a module in an archive
+    code = looping(own, own.co_filename)
+    return None if code is None else FunctionType(code, function.__globals__)
+
+
+# By code: a function would keep the globals of each program that a worker has run. Two files may have equal code.
+@lru_cache(maxsize=256)
+def _kept(own: CodeType, _: str) -> CodeType | None:
+    found = _lambda_of(FunctionType(own, {}))
+    return None if found is None else _loop(own, found, ast.Name(found.args.args[0].arg, ast.Load()), [found.body])
 
 
 @lru_cache(maxsize=256)
-def _made(function: FunctionType) -> Loop | None:
-    found = _lambda_of(function)
-    return None if found is None else _loop(function, found, found.body, [])
+def _made(own: CodeType, _: str) -> CodeType | None:
+    found = _lambda_of(FunctionType(own, {}))
+    return None if found is None else _loop(own, found, found.body, [])
 
 
-def _loop(function: FunctionType, found: ast.Lambda, item: ast.expr, conditions: list[ast.expr]) -> Loop:
-    """`[item for argument in values if conditions]`, as a function with the lambda's globals and source position."""
+def _loop(own: CodeType, found: ast.Lambda, item: ast.expr, conditions: list[ast.expr]) -> CodeType:
+    """`[item for argument in values if conditions]`, as code with the lambda's source position."""
     target = ast.Name(found.args.args[0].arg, ast.Store())
     generator = ast.comprehension(target, ast.Name(_VALUES, ast.Load()), conditions, is_async=0)
     arguments = ast.arguments([], [ast.arg(_VALUES)], None, [], [], None, [])
     looping = ast.copy_location(ast.Lambda(arguments, ast.ListComp(item, [generator])), found)
-    return FunctionType(_code_of(ast.fix_missing_locations(looping), function.__code__), function.__globals__)
+    return _code_of(ast.fix_missing_locations(looping), own)
 
 
 def _lambda_of(function: FunctionType) -> ast.Lambda | None:

@@ -429,6 +429,16 @@ def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what
     assert inbox.read_requests(0) == []
 
 
+def test_requests_that_are_answered_are_forgotten(store, clock, inbox):
+    for number in range(20):
+        request = ask(store, times(str(number)), clock.advance(seconds=1))
+        assert inbox.read_requests(number) == [request]
+        inbox.reply(Reply(id=request.id, done=True))
+        assert inbox._known == {request.id}
+    clock.advance(seconds=1)
+    assert (inbox.read_requests(20), inbox._known) == ([], set())
+
+
 def test_a_tap_lasts_a_minute_also_while_its_request_cannot_be_read(store, clock, inbox):
     taps = Taps(None, inbox, None)
     request = ask(store, TapStream(stream="times", most=1, every=1), clock.now())

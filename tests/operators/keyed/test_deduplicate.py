@@ -84,6 +84,19 @@ def test_a_key_is_forgotten_after_so_many_windows_without_it():
     assert sent == ["a", "", "", "a", "", "", "a"]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("pause", range(14, 19))
+def test_a_horizon_of_many_windows_is_exact(pause, restarts):
+    alone, sent = Alone(Deduplicate(most_windows=16)), []
+    for window in range(40):
+        with alone.window():
+            alone.send(f"other {window}", *(["a"] if window in (3, 3 + pause) else []))
+        sent += [window for item in alone.sent() if item == "a"]
+        alone = alone.restarted() if restarts else alone
+    assert sent == [3] if pause < 16 else [3, 3 + pause]
+    assert len(alone.operator.last_seen) == 16
+
+
 def test_keys_of_one_application_window_are_forgotten_together():
     alone = Alone(Deduplicate(most_windows=2), attributes={OperatorContext.APPLICATION_WINDOW_COUNT.qualified: 2})
     sent = []

@@ -1,9 +1,11 @@
 """Lambdas in loops: a loop gives what calls would give; if that is uncertain, the function is called."""
 
 import bdb
+import gc
 import linecache
 import sys
 import traceback
+import weakref
 from types import FunctionType
 
 import pytest
@@ -102,6 +104,18 @@ def test_a_lambda_that_travelled_is_looped_where_its_file_is_there():
     travelled = way.loads(way.dumps(lambda number: number > LIMIT))
     assert is_looped(travelled)
     assert keeping(travelled)([3, 4]) == [4]
+
+
+@pytest.mark.parametrize("of", [keeping, making])
+def test_a_lambda_of_a_program_that_was_replaced_is_freed_with_its_globals(of):
+    gone, plain = [], LOOPED["of a global"]
+    for limit in 3, 2, 1:
+        function = FunctionType(plain.__code__, {"LIMIT": limit})
+        weakref.finalize(function, gone.append, limit)
+        assert of(function)([2, 3]) == of(lambda number, least=limit: number > least)([2, 3])
+        del function
+    gc.collect()
+    assert gone == [3, 2, 1]
 
 
 def test_global_names_are_looked_up_when_values_are_asked(monkeypatch):

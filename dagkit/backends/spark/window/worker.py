@@ -62,6 +62,10 @@ def settle(digest: str) -> None:
     """Once for each program: exclude the loaded objects from later garbage collections, because they stay."""
     global _settled_for  # noqa: PLW0603 - the state of the worker process
     if _settled_for != digest:
+        if _settled_for:
+            # What is left of the program before, such as tables of its modules, is garbage in cycles. Not for the first
+            # one: what the worker shares with the process that forked it would be copied.
+            gc.unfreeze()
         gc.collect()
         gc.freeze()
         _settled_for = digest
