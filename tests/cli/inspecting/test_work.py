@@ -73,3 +73,10 @@ def test_a_file_is_given_up_by_its_path(dagkit, work):
 def test_a_range_in_percent_is_wrong_usage_and_without_a_driver_a_request_is_withdrawn(work):
     work("give-up", "in/a.txt[0.0 %, 50.0 %)", "--at-launch").fails(2, "leave out the range")
     work("retry", "--wait", "0").fails(8, "request-unanswered")
+
+
+@pytest.mark.parametrize("command", ["work", "files", "items"])
+@pytest.mark.parametrize("target", [("app.py", "--path", "place"), ("place",)], ids=["application", "folder"])
+def test_an_operator_that_there_is_not_is_no_operator_without_work(dagkit, work, command, target):
+    dagkit(command, *target, "--operator", "Raeder").fails(6, "there is no operator 'Raeder'", "did you mean 'Reader'?")
+    assert dagkit(command, *target, "--operator", "Reader").code == 0

@@ -7,7 +7,13 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.application.answer_wait import at_launch_allowed, left_or_answered, waiting
-from dagkit.cli.application.located import Located, ledger_of, of_application, of_application_or_only
+from dagkit.cli.application.located import (
+    Located,
+    ledger_of,
+    of_application,
+    of_application_or_only,
+    refuse_unknown_operator,
+)
 from dagkit.cli.application.options import DefaultGroup
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.requests import GiveUp, OnWork, Retry
@@ -36,7 +42,9 @@ def work() -> None:
 @of_operator
 def ls(*, there: Located, output: Output, operator: str | None) -> None:
     """List work that waits, that was set aside, and that was given up. The application may be running."""
-    listed = [item for item in listed_work(ledger_of(there)) if operator in (None, item.operator)]
+    found = list(listed_work(ledger_of(there)))
+    refuse_unknown_operator(there, operator, (item.operator for item in found))
+    listed = [item for item in found if operator in (None, item.operator)]
     if output.as_json:
         output.document("dagkit.work/1", {"work": [item.as_json() for item in listed]})
         return
