@@ -21,7 +21,7 @@ from dagkit.engine.record.status_file import this_process
 from dagkit.engine.record.work_history import ListedWork, listed_work
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
-from dagkit.ground.urls import absolute
+from dagkit.ground.urls import absolute, as_text
 
 _RANGE = re.compile(r"(?P<name>.+)\[(?P<start>[0-9]+), ?(?P<end>inf|[0-9]+)\)", re.DOTALL)
 _SHARES = re.compile(r".+\[[0-9.]+ %, (?:inf|[0-9.]+ %)\)", re.DOTALL)
@@ -109,7 +109,7 @@ def _asked(place: str) -> dict[str, Any]:
         raise click.UsageError("work that is listed in percent has no positions: leave out the range")
     ranged = _RANGE.fullmatch(place)
     name, start, end = (place, "0", "inf") if ranged is None else (ranged["name"], ranged["start"], ranged["end"])
-    names = tuple(dict.fromkeys((name, absolute(name))))
+    names = tuple(dict.fromkeys(map(as_text, (name, absolute(name)))))
     return {"names": names, "start": int(start), "end": None if end == "inf" else int(end)}
 
 
