@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.cli.terminal.output import Interrupted, LastResort, Output, let_go, unwritable
+from dagkit.cli.terminal.output import Interrupted, LastResort, Output, let_go, open_closed_streams, unwritable
 from dagkit.errors import DagkitError, did_you_mean
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ class CommandGroup(click.RichGroup):
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        open_closed_streams()
         try:
             with _written():  # prints the list of commands and the version
                 return super().make_context(*args, **kwargs)

@@ -23,7 +23,7 @@ from dagkit.engine.record.history import Window, application_chain, history, new
 from dagkit.engine.record.snapshot import DriverState, Launch, RunSnapshot, Windows, bytes_of
 from dagkit.engine.record.status_file import STATUS, refuse_second, this_process
 from dagkit.engine.record.written_file import PiecePlace, place_of
-from dagkit.engine.run.launch_record import LAUNCHED, kept_place
+from dagkit.engine.run.launch_record import LAUNCHED, kept_place, rename_to_keep
 from dagkit.engine.run.restart_mark import (
     RestartMark,
     alone,
@@ -133,7 +133,7 @@ class Restart:
             # the copy and its mark must be on the disk before the rename after which launches rely on them
             os.sync()
             refuse_second(open_store(self.place), datetime.now(UTC))  # a launch that began meanwhile
-            Path(self.place).rename(mark.kept)
+            rename_to_keep(self.place, mark.kept)
             take_steps(self.place, mark)
         return mark.kept
 

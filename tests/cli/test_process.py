@@ -112,3 +112,20 @@ def test_a_full_disk_is_reported_in_a_line(folder, verb):
         "the result cannot be written: No space left on device [result-unwritable]\n"
         "  help: free some space there, or send it elsewhere\n"
     )
+
+
+CLOSED = """
+import os
+from dagkit.cli import main
+main(["ls"], standalone_mode=False)
+with open("file", "w"):
+    os.write(1, b"x")
+    os.write(2, b"x")
+"""
+
+
+@pytest.mark.gate(2)
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_works_if_a_stream_is_closed_and_what_is_printed_there_gets_into_no_file(folder, write, closed):
+    done = _in_a_shell(folder, f"{sys.executable} {write('late.py', CLOSED)} {closed}")
+    assert (done.returncode, "Traceback" in done.stderr, (folder / "file").read_text()) == (0, False, "")

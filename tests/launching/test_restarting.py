@@ -249,6 +249,21 @@ def test_folders_that_are_kept_at_the_same_moment_have_names_of_their_own(tmp_pa
     assert len(kept) == 4
 
 
+def test_a_folder_that_cannot_be_renamed_is_refused_and_nothing_is_changed(tmp_path):
+    """The name of the kept folder is too long here; more often, the folder is where a filesystem is mounted."""
+    desk = two_files(tmp_path)
+    desk.run()
+    place = tmp_path / ("x" * 240)
+    Path(desk.place).rename(place)
+    problem = "cannot be renamed to keep the earlier run: File name too long; nothing was changed"
+    for rename in (lambda: keep_aside(str(place), NOON), lambda: Restart.planned(str(place), 1).perform(NOON)):
+        with pytest.raises(RunFailure, match=problem) as refused:
+            rename()
+        assert refused.value.code == "folder-refused"
+    assert finish_restart(str(place)) is None
+    assert place.is_dir()
+
+
 def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path):
     desk = two_files(tmp_path)
     desk.run()

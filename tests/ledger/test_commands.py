@@ -101,6 +101,12 @@ def test_show_finds_a_block(run, asked, block):
     assert [b["content"]["sequenceNumber"] for b in document["blocks"]] == [block]
 
 
+@pytest.mark.parametrize("verb", ["ls", "show", "heads", "verify"])
+def test_a_ledger_without_a_chain_is_said_to_have_none(run, tmp_path, verb):
+    Ledger.create(tmp_path / "new")
+    assert run(verb, tmp_path / "new").stderr == "the ledger has no chain yet: no launch has begun to work\n"
+
+
 @pytest.mark.parametrize("asked", [("--block", 99), ("--offset", 99), ("--at", "1999-01-01T00:00:00+00:00")])
 def test_show_says_if_there_is_no_such_block(run, asked):
     answer = run("show", "PATH", SPLITTER, *asked, code=6)

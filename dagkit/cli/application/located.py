@@ -3,7 +3,7 @@
 import functools
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from dagkit.cli.application.options import Asked, Command, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.compiler.steps import application_path
+from dagkit.engine.run.launch_record import last_launch
 from dagkit.engine.run.restart_mark import unfinished_restart
-from dagkit.errors import ApplicationNotFound, printable
+from dagkit.errors import ApplicationNotFound, did_you_mean, printable
 from dagkit.ground.urls import absolute
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.stores.memory import MemoryStore
@@ -160,3 +161,17 @@ def ledger_of(there: Located) -> Ledger:
         if there.compilation is None:
             raise
         return Ledger(MemoryStore())
+
+
+def refuse_unknown_operator(there: Located, operator: str | None, others: Iterable[str]) -> None:
+    """Raise ApplicationNotFound unless the application, its last launch or `others` have the operator: it is misspelt.
+
+    A list of what it has would be empty, as if nothing waited or was set aside.
+    """
+    if operator is None:
+        return
+    record = last_launch(ledger_of(there).store)
+    plans = [record and record.authored, there.compilation and there.compilation.plan]
+    known = {*others, *(planned.name for plan in plans if plan for planned in plan.operators)}
+    if operator not in known:
+        raise ApplicationNotFound(f"there is no operator {operator!r}", did_you_mean(operator, sorted(known)))

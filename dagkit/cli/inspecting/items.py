@@ -5,7 +5,7 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.located import Located, of_application_or_only
+from dagkit.cli.application.located import Located, of_application_or_only, refuse_unknown_operator
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.history import Window, row_history
 from dagkit.engine.record.row_account import OperatorRows, RowAccount, RowsUnbalanced, breaches
@@ -26,6 +26,7 @@ def items(*, there: Located, operator: str | None, output: Output) -> None:
     window do not add up.
     """
     windows = list(row_history(Ledger.open(there.place)))
+    refuse_unknown_operator(there, operator, (name for window in windows for name in window.checkpoint.rows.operators))
     if output.as_json:
         output.document("dagkit.items/1", {"windows": [_document(window, operator) for window in windows]})
     else:

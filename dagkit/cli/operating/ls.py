@@ -1,5 +1,7 @@
 """`dagkit ls`: the applications in a folder, with their states."""
 
+from dataclasses import replace
+
 import rich_click as click
 
 from dagkit.api.application import HOME
@@ -9,7 +11,8 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.ground.amounts import aligned
-from dagkit.runs.inventory.applications import applications
+from dagkit.ledger import Fault, LedgerError
+from dagkit.runs.inventory.applications import applications, last_launch_in
 
 _HEADER = ("application", "state", "window", "pending", "since", "folder")
 
@@ -22,9 +25,17 @@ def ls(*, folder: str, output: Output) -> None:
 
     FOLDER may also be the folder that holds the folders of applications, `.dagkit` by default.
 
-    An application that never launched since it writes its status has the state `unknown`.
+    An application that never launched since it writes its status has the state `unknown`, as has one whose ledger
+    cannot be read: the others are listed nevertheless.
     """
-    found = list(applications(folder))
+    found: list[tuple[str, SeenRun | None]] = []
+    faults: list[Fault] = []
+    for place in applications(folder):
+        try:
+            found.append((place, last_launch_in(place)))
+        except LedgerError as error:
+            found.append((place, None))
+            faults += [replace(fault, problem=f"{fault.problem}, in {place}") for fault in error.faults]
     if output.as_json:
         output.document(
             "dagkit.applications/1",
@@ -34,6 +45,8 @@ def ls(*, folder: str, output: Output) -> None:
         output.result(f"there is no application in {printable(folder)}")
     else:
         output.result(aligned([_HEADER, *(_row(place, seen) for place, seen in found)], to_right=True))
+    if faults:
+        output.end(LedgerError(*faults))
 
 
 def _row(place: str, seen: SeenRun | None) -> tuple[str, ...]:

@@ -321,6 +321,19 @@ def unwritable(refused: OSError) -> RunFailure:
     )
 
 
+def open_closed_streams() -> None:
+    """Discard what goes to a standard stream that the caller closed, as `>&-` does.
+
+    Otherwise a file that is opened later, such as one of the ledger, gets its number, and so what libraries print.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It gets the lowest free number, which is that of the stream.
+            stream = Path(os.devnull).open(mode)  # noqa: SIM115 - it stays open
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
 def let_go(stream: IO[str]) -> None:
     """Discard everything written to the stream from now on, also what Python has buffered."""
     # Python flushes again at its end, and would raise again. A stream in memory, as in tests, has no file.

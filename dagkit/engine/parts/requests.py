@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.record.status_file import read_status
@@ -206,9 +207,13 @@ def is_id(text: str) -> bool:
 
 
 def ask(store: Store, asks: Asks, now: datetime) -> Request:
-    """Write a request into the folder; IDs sort by time."""
+    """Write a request into the folder; IDs sort by time. Raise Refused if JSON cannot hold it."""
     request = Request(id=f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}", at=now, asks=asks)
-    store.create(f"{ASKED}/{request.id}.json", _written(request))
+    try:
+        written = _written(request)
+    except PydanticSerializationError as error:
+        raise Refused("the request holds bytes that are no text in UTF-8") from error
+    store.create(f"{ASKED}/{request.id}.json", written)
     return request
 
 

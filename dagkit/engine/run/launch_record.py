@@ -20,6 +20,7 @@ from dagkit.engine.program.stored_value import StoredValue
 from dagkit.engine.record.run_events import PlanDiffers
 from dagkit.engine.record.snapshot import bytes_of
 from dagkit.engine.record.status_file import refuse_second, stored_document
+from dagkit.errors import RunFailure
 from dagkit.graph import Node
 from dagkit.ground.urls import is_url, shown
 from dagkit.ledger import StoreError
@@ -100,8 +101,21 @@ def keep_aside(place: str, now: datetime) -> str | None:
     if not Path(place).exists() or not any(Path(place).iterdir()):
         return None
     kept = kept_place(place, now)
-    Path(place).rename(kept)
+    rename_to_keep(place, kept)
     return kept
+
+
+def rename_to_keep(place: str, kept: str) -> None:
+    """Rename an application's folder. Raise `folder-refused` if it cannot be, as the root of a mounted filesystem."""
+    try:
+        Path(place).rename(kept)
+    except OSError as error:
+        raise RunFailure(
+            f"{shown(place)} cannot be renamed to keep the earlier run: {error.strerror or error}; nothing was changed",
+            f"let this user write into {shown(str(Path(place).parent))}; if a filesystem is mounted at the folder "
+            "itself, give a folder below it, with --path or APPLICATION_PATH",
+            code="folder-refused",
+        ) from error
 
 
 def kept_place(place: str, now: datetime) -> str:

@@ -15,19 +15,18 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.stores import open_store
 
 
-def applications(folder: str) -> Iterator[tuple[str, SeenRun | None]]:
-    """Each application's folder, with its last launch; None if it never launched since launches write a status.
+def applications(folder: str) -> Iterator[str]:
+    """The folders of the applications in a folder.
 
     The folder is an application's, or holds those of applications, or is the one from which they were launched.
     """
     if os.path.isdir(Path(folder, HOME)):  # noqa: PTH112 - unlike Path, accepts names that no file can have
         folder = str(Path(folder, HOME))
-    for place in folders_in(folder):
-        yield place, last_launch_in(place)
+    return folders_in(folder)
 
 
 def last_launch_in(place: str) -> SeenRun | None:
-    """The last launch of an application, as its driver wrote it."""
+    """The last launch of an application, as its driver wrote it; None if it wrote no status."""
     return seen_in(Ledger.open(absolute(place)))
 
 

@@ -93,7 +93,7 @@ class FormatUnread(CompressionBroken):
 def compressed_block(block: Block, why: str) -> RunFailure:
     """A block is a part of a compressed file, and decompression cannot start there."""
     return RunFailure(
-        f"block {block.block_id:x} of {shown(block.path)} cannot be read: {why}",
+        f"block {block.block_id} of {shown(block.path)} cannot be read: {why}",
         "set the property compression of the splitter and of the reader to the same value; with none, files are read "
         "as they are",
         code="compressed-block",

@@ -174,4 +174,4 @@ def _is_another(block: Block) -> bool:
 
 
 def _of(block: Block) -> str:
-    return f"its block {block.block_id:x}"
+    return f"its block {block.block_id}"

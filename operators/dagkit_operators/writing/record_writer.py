@@ -47,6 +47,6 @@ class RecordWriter(Operator):
 
 def _unwritable(record: Record[Any]) -> str:
     return (
-        f"record {clipped(record.value, 60)} of block {record.block_id:x} is neither text nor bytes; "
+        f"record {clipped(record.value, 60)} of block {record.block_id} is neither text nor bytes; "
         "make either of it before it is written, with a Map"
     )

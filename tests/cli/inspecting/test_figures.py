@@ -143,7 +143,7 @@ def test_items_for_people_and_as_a_document(dagkit, unbalanced):
     assert ["1", "Sink", "1", "0", "0", "-", "-"] in rows
     odd = dagkit("items", unbalanced, "--operator", "Odd").out.splitlines()[2]
     assert odd.split() == ["2", "Odd", "1", "0", "0", "1", "yes"]
-    assert dagkit("items", unbalanced, "--operator", "Even").out == "no items were counted\n"
+    dagkit("items", unbalanced, "--operator", "Even").fails(6, "there is no operator 'Even'")
     document = dagkit("items", unbalanced, "--json").document
     first, second = document["windows"]
     counts = {"received": 2, "passed_on": 1, "rejected": 0, "dropped": 1, "left_out": {}, "adds_up": True}

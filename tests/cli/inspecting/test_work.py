@@ -70,6 +70,33 @@ def test_a_file_is_given_up_by_its_path(dagkit, work):
     assert (verified.code, f"given up: {here}/b.gz" in verified.out + verified.err) == (0, True)
 
 
+@pytest.mark.parametrize("name", ["two\nlines.gz", os.fsdecode(b"\xff.gz")], ids=["lines", "bytes"])
+def test_a_file_of_any_name_is_given_up_and_named_in_one_line(name, dagkit, work):
+    Path("in/b.gz").rename(f"in/{name}")
+    Path("place").rename("earlier")
+    assert launch(dagkit).code != 0
+    assert work("give-up", f"in/{name}", "--at-launch").code == 0
+    assert launch(dagkit).code == 0
+    verified = dagkit("ledger", "verify", "place")
+    proof = [line for line in verified.out.splitlines() if line.startswith("Reader: ")]
+    assert [line.partition(", given up: ")[2].rpartition("/")[2] for line in proof] == [
+        {"two\nlines.gz": "two\\nlines.gz[0, 18)"}.get(name, "%FF.gz[0, 18)")
+    ]
+
+
+def test_a_request_that_is_no_text_is_refused(work):
+    work("retry", "--operator", os.fsdecode(b"\xff"), "--at-launch").fails(
+        3, "the request holds bytes that are no text"
+    )
+
+
 def test_a_range_in_percent_is_wrong_usage_and_without_a_driver_a_request_is_withdrawn(work):
     work("give-up", "in/a.txt[0.0 %, 50.0 %)", "--at-launch").fails(2, "leave out the range")
     work("retry", "--wait", "0").fails(8, "request-unanswered")
+
+
+@pytest.mark.parametrize("command", ["work", "files", "items"])
+@pytest.mark.parametrize("target", [("app.py", "--path", "place"), ("place",)], ids=["application", "folder"])
+def test_an_operator_that_there_is_not_is_no_operator_without_work(dagkit, work, command, target):
+    dagkit(command, *target, "--operator", "Raeder").fails(6, "there is no operator 'Raeder'", "did you mean 'Reader'?")
+    assert dagkit(command, *target, "--operator", "Reader").code == 0

@@ -109,6 +109,22 @@ def test_applications_are_listed_with_their_states(dagkit, folder):
     assert "File name too long" in dagkit("ls", "x" * 300).err
 
 
+def test_an_application_whose_ledger_is_damaged_hides_no_other(dagkit, folder):
+    run_times(until="once")
+    for name in ("A", "B"):
+        Ledger.create(folder / ".dagkit" / name)
+        (folder / ".dagkit" / name / "ledger" / "ledger.json").write_text("")
+    answer = dagkit("ls")
+    assert [line.split()[:2] for line in answer.out.splitlines()[1:]] == [
+        ["A", "unknown"],
+        ["B", "unknown"],
+        ["Times", "stopped"],
+    ]
+    assert answer.code == 1
+    assert "ledger.json is not JSON, in .dagkit/A [manifest-unreadable]" in answer.err
+    assert "ledger.json is not JSON, in .dagkit/B [manifest-unreadable]" in answer.err
+
+
 def test_without_a_status_the_command_says_what_to_do_or_which_folder_is_meant(dagkit, folder):
     Ledger.create(folder / "app")
     dagkit("status", "app").fails(6, "app has no status: no launch has written one [application-missing]")

@@ -131,8 +131,8 @@ def test_a_file_that_became_shorter_or_is_gone_is_named(tmp_path):
     with pytest.raises(FileChanged, match="ends at byte 2"):
         Alone(ReadFiles()).work(file)
     path.unlink()
-    with pytest.raises(FileChanged, match=f"{path} is gone, and its block 1 is still to be read"):
-        read(LineReader(), second)
+    with pytest.raises(FileChanged, match=f"{path} is gone, and its block 12 is still to be read"):
+        read(LineReader(), replace(second, block_id=12))
     with pytest.raises(FileChanged, match="is gone"):
         Alone(ReadFiles()).work(file)
 

@@ -10,7 +10,13 @@ import rich_click as click
 
 from dagkit.api.files import READ_BEFORE
 from dagkit.cli.application.answer_wait import at_launch_allowed, left_or_answered, waiting
-from dagkit.cli.application.located import Located, ledger_of, of_application, of_application_or_only
+from dagkit.cli.application.located import (
+    Located,
+    ledger_of,
+    of_application,
+    of_application_or_only,
+    refuse_unknown_operator,
+)
 from dagkit.cli.application.options import DefaultGroup, WholeNumber
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.requests import ForgetFile
@@ -70,6 +76,7 @@ def ls(
     if why_not is not None:
         raise click.UsageError(f"--like is no regular expression: {why_not}")
     ledger = ledger_of(there)
+    refuse_unknown_operator(there, operator, ledger.names())
     chosen = (
         file
         for file in _files_of(there, ledger)

@@ -154,7 +154,7 @@ def show(
         report_unborn(opened, output)
         names = opened.names() if chain is None else [chain]
         shown = [(name, r) for name in names for r in _asked(opened.chain(name), block, offset, at, last)]
-        if not shown:
+        if names and not shown:
             raise _not_found(opened, names)
     if output.as_json:
         blocks = [{"chain": name, "hash": record.hash, **manifest_of(record)} for name, record in shown]

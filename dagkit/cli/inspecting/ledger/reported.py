@@ -46,3 +46,5 @@ def fault_document(fault: Fault) -> dict[str, Any]:
 def report_unborn(opened: Ledger, output: Output) -> None:
     for name in opened.unborn():
         output.message(f"{name}: no chain yet: its creation was interrupted before the first block; skipped")
+    if not opened.names():
+        output.message("the ledger has no chain yet: no launch has begun to work")

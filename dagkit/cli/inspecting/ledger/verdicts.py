@@ -111,7 +111,7 @@ def _proof_in_words(proven: Proven, *, is_valid: bool) -> str:
     counts += [f"set aside: {' '.join(map(str, proven.aside))}"] if proven.aside else []
     counts += [f"given up: {' '.join(map(str, proven.given_up))}"] if proven.given_up else []
     counts += [f"skipped: {' '.join(map(str, proven.skipped))}"] if proven.skipped else []
-    return f"{printable(Address(proven.input).operator)}: {', '.join(counts)}"
+    return printable(f"{Address(proven.input).operator}: {', '.join(counts)}")
 
 
 def _elements(shares: int) -> str:

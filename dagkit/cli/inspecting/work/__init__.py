@@ -7,7 +7,13 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.application.answer_wait import at_launch_allowed, left_or_answered, waiting
-from dagkit.cli.application.located import Located, ledger_of, of_application, of_application_or_only
+from dagkit.cli.application.located import (
+    Located,
+    ledger_of,
+    of_application,
+    of_application_or_only,
+    refuse_unknown_operator,
+)
 from dagkit.cli.application.options import DefaultGroup
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.parts.requests import GiveUp, OnWork, Retry
@@ -15,7 +21,7 @@ from dagkit.engine.record.status_file import this_process
 from dagkit.engine.record.work_history import ListedWork, listed_work
 from dagkit.errors import printable
 from dagkit.ground.amounts import counted
-from dagkit.ground.urls import absolute
+from dagkit.ground.urls import absolute, as_text
 
 _RANGE = re.compile(r"(?P<name>.+)\[(?P<start>[0-9]+), ?(?P<end>inf|[0-9]+)\)", re.DOTALL)
 _SHARES = re.compile(r".+\[[0-9.]+ %, (?:inf|[0-9.]+ %)\)", re.DOTALL)
@@ -36,7 +42,9 @@ def work() -> None:
 @of_operator
 def ls(*, there: Located, output: Output, operator: str | None) -> None:
     """List work that waits, that was set aside, and that was given up. The application may be running."""
-    listed = [item for item in listed_work(ledger_of(there)) if operator in (None, item.operator)]
+    found = list(listed_work(ledger_of(there)))
+    refuse_unknown_operator(there, operator, (item.operator for item in found))
+    listed = [item for item in found if operator in (None, item.operator)]
     if output.as_json:
         output.document("dagkit.work/1", {"work": [item.as_json() for item in listed]})
         return
@@ -101,7 +109,7 @@ def _asked(place: str) -> dict[str, Any]:
         raise click.UsageError("work that is listed in percent has no positions: leave out the range")
     ranged = _RANGE.fullmatch(place)
     name, start, end = (place, "0", "inf") if ranged is None else (ranged["name"], ranged["start"], ranged["end"])
-    names = tuple(dict.fromkeys((name, absolute(name))))
+    names = tuple(dict.fromkeys(map(as_text, (name, absolute(name)))))
     return {"names": names, "start": int(start), "end": None if end == "inf" else int(end)}
 
 
