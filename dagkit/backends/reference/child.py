@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import pickle
+import selectors
 import signal
 import socket
 import stat
@@ -35,13 +36,14 @@ _PR_SET_PDEATHSIG = 1
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
-def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
+def run_in_child(run: Callable[[], Answer], window_id: int, closed: threading.Event | None = None) -> Answer:
     """Return the answer that `run` gives in a forked process; raise `WorkerDied` if that process ended without it.
 
+    If `closed` is set meanwhile, kill the process.
     An exception of `run` that is no failure of dagkit is a defect, and no record is to blame: raise it as RuntimeError.
     """
     began = time.monotonic()
-    while isinstance(answer := _run_forked(run, window_id), _Importing):
+    while isinstance(answer := _run_forked(run, window_id, closed or threading.Event()), _Importing):
         if time.monotonic() - began > _LONGEST_IMPORT_SECONDS:
             _LASTING.update(answer.modules)
         time.sleep(_PAUSE_SECONDS)
@@ -59,12 +61,13 @@ class _Importing:
 
 
 _PAUSE_SECONDS = 0.01
+_NOTICED_WITHIN_SECONDS = 0.2
 _LONGEST_IMPORT_SECONDS = 30.0
 _LASTING: set[str] = set()
 """Modules whose import takes longer, such as one that launches an application while it is imported."""
 
 
-def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importing:
+def _run_forked(run: Callable[[], Answer], window_id: int, closed: threading.Event) -> Answer | _Importing:
     """Return the answer that `run` gives in a forked process; _Importing if that process could not run it."""
     # Here, so that the driver knows them at the next fork.
     _locks_of_modules(len(sys.modules))
@@ -78,7 +81,11 @@ def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importin
                 _end_with(driver)
                 _serve(run, writing, last_words)
             os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
+        with os.fdopen(reading, "rb") as pipe, selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while not selector.select(_NOTICED_WITHIN_SECONDS):
+                if closed.is_set():
+                    os.kill(child, signal.SIGKILL)
             sent = pipe.read()
         _, status = os.waitpid(child, 0)
         if os.waitstatus_to_exitcode(status) != 0:
