@@ -2,23 +2,14 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Protocol, TypeVar
 
 Handler = Callable[[int, FrameType | None], object]
 
 
-class _Lock(Protocol):
-    def acquire(self) -> bool: ...
-
-    def release(self) -> None: ...
-
-
-L = TypeVar("L", bound=_Lock)
-
-
-def over_forks(lock: L) -> L:
+def over_forks(lock: threading.Lock) -> threading.Lock:
     """Return the lock, which no forked process inherits while another thread holds it: it would stay locked there."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)

@@ -357,13 +357,12 @@ def test_the_driver_does_not_wait_for_a_process_that_another_thread_forks_meanwh
 
     leaving = threading.Thread(target=leaves)
 
-    def pipe(made=os.pipe) -> tuple[int, int]:
-        ends = made()
+    def forked() -> int:
         leaving.start()
-        leaving.join(0.5)  # it forks now, if it does not wait
-        return ends
+        join(leaving)
+        return forks()
 
-    monkeypatch.setattr(os, "pipe", pipe)
+    monkeypatch.setattr(os, "fork", forked)
     try:
         with ended_within(within(20)):
             assert run_in_child(lambda: ANSWER, 1) == ANSWER

@@ -27,11 +27,25 @@ from dagkit.engine.program.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
-from dagkit.ground.forks import only_here, over_forks
+from dagkit.ground.forks import only_here
 
-_FORKING = over_forks(threading.RLock())
+_FORKING = threading.Lock()
 """Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
-process, also one that an operator forks, could inherit this end, and the driver would wait for both."""
+child could inherit this end, and the driver would wait for both."""
+_ends: dict[int, io.FileIO] = {}
+"""The end of a pipe that a child writes to, by the thread that forks the child; in a child its own, by 0."""
+
+
+def _close_ends() -> None:
+    """Close the ends of pipes in a process that an operator forks: the driver would wait for it, too."""
+    # Not by a lock over forks, since a child is forked while `_FORKING` is held: the locks of other modules over forks
+    # come before it or after it, by the order of imports. A file closes its number once, also in forks of this process.
+    for thread, end in _ends.items():
+        if thread != threading.get_ident():
+            end.close()
+
+
+os.register_at_fork(after_in_child=_close_ends)
 _PR_SET_PDEATHSIG = 1
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
@@ -75,12 +89,14 @@ def _run_forked(run: Callable[[], Answer], window_id: int, closed: threading.Eve
         driver = os.getpid()
         with _FORKING:
             reading, writing = os.pipe()
+            end = _ends[threading.get_ident()] = io.FileIO(writing, "w")
             child = _fork()
             if child == 0:
                 os.close(reading)
                 _end_with(driver)
-                _serve(run, writing, last_words)
-            os.close(writing)
+                _serve(run, end, last_words)
+            del _ends[threading.get_ident()]
+            end.close()
         with os.fdopen(reading, "rb") as pipe, selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             while not selector.select(_NOTICED_WITHIN_SECONDS):
@@ -133,21 +149,18 @@ def _end_with(driver: int) -> None:
             os._exit(1)
 
 
-def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> NoReturn:
+def _serve(run: Callable[[], Answer], end: io.FileIO, last_words: IO[bytes]) -> NoReturn:
     """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
     status = 1
     try:
         _lose_connections()
         _unlock()
-        # A process that an operator forks, and that outlives this one, would keep the driver waiting for the answer. In
-        # a process that is forked by that one, the number of the descriptor may be that of another file.
-        answers = io.FileIO(writing, "w")
-        os.register_at_fork(after_in_child=answers.close)
+        _ends[0] = end
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _pickled_answer(run)
             _flush()
-            with io.BufferedWriter(answers) as pipe:
+            with io.BufferedWriter(end) as pipe:
                 pipe.write(sent)
         status = 0
     except BaseException as error:  # noqa: BLE001 - the driver raises it
