@@ -469,6 +469,28 @@ def test_a_child_writes_to_the_log_although_a_thread_of_the_driver_wrote_to_it_a
     os.close(reading)
 
 
+def test_a_thread_that_sets_up_logging_gets_the_locks_of_handlers_although_another_one_forks(tmp_path):
+    """As `logging.config.dictConfig` does, which has the lock of `logging` meanwhile."""
+    began, ends, gets = threading.Event(), threading.Event(), list[bool]()
+
+    def sets_up() -> None:
+        lock = logging.getLogger().handlers[-1].lock
+        with logging._lock:
+            began.set()
+            ends.wait(0.2)  # the other one is at the fork then
+            gets.append(lock.acquire(timeout=within(1)))
+        lock.release()
+
+    forking = threading.Thread(target=run_in_child, args=(lambda: ANSWER, 1))
+    setting_up = threading.Thread(target=sets_up)
+    with logged(str(tmp_path), "app"):
+        setting_up.start()
+        assert began.wait(within(30))
+        forking.start()
+        join(setting_up, forking)
+    assert gets == [True]
+
+
 _DRIVER = """
 import os, time
 from dagkit.backends.reference import ReferenceBackend
