@@ -30,6 +30,7 @@ _logger = logging.getLogger(__name__)
 _files: "WeakSet[_LogFile]" = WeakSet()
 """Those of this process."""
 _held = threading.local()
+_LOCK_OF_LOGGING = vars(logging)["_lock"]
 _LONGEST_WAIT_SECONDS = 2.0
 """How long a fork waits for a lock."""
 
@@ -39,6 +40,8 @@ def _hold_handlers() -> None:
     last_resort = [] if logging.lastResort is None else [logging.lastResort]
     handlers = [*logging.getLogger().handlers, *last_resort, *_files]  # those of the root call those of files
     locks = [handler.lock for handler in handlers if handler.lock is not None]
+    # As logging itself does at a fork, but first: `logging.config` has it while it waits for those of handlers.
+    _LOCK_OF_LOGGING.acquire()
     # a file that cannot be written calls the others, so both may wait for each other
     _held.locks = [lock for lock in locks if lock.acquire(timeout=_LONGEST_WAIT_SECONDS)]
 
@@ -46,6 +49,7 @@ def _hold_handlers() -> None:
 def _release_handlers() -> None:
     for lock in reversed(_held.locks):
         lock.release()
+    _LOCK_OF_LOGGING.release()
 
 
 if hasattr(os, "register_at_fork"):  # in a child, logging itself makes the locks of handlers again

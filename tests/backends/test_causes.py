@@ -13,12 +13,14 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from typing import Any, NoReturn
 
 import pytest
 
 from dagkit import InputPort, Operator
+from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.reference.child import run_in_child
 from dagkit.backends.spark import SparkBackend
 from dagkit.backends.spark.failures.spark_errors import LONGEST, Cause, _death, cause_in, spark_errors
@@ -256,6 +258,35 @@ def test_the_child_does_not_use_connections_of_the_driver():
         assert theirs.recv(100) == b"of the driver"
 
 
+class Waits(Operator):
+    """Waits for ever, and reports the process that does."""
+
+    words = InputPort(str)
+    began: int = 0
+
+    def process(self, word: str) -> None:
+        os.write(self.began, f"{os.getpid()}\n".encode())
+        select.select([], [], [])
+
+
+def test_a_backend_that_is_closed_ends_its_child():
+    reading, writing = os.pipe()
+    compilation = chain(words=Words(), waits=Waits(began=writing))
+    backend = ReferenceBackend(compilation)
+    task = WindowTask(7, sent(compilation, ["a"])).trying(isolated=True)
+    with os.fdopen(reading) as began, ThreadPoolExecutor(1) as threads:
+        running = threads.submit(backend.run, task)
+        child = int(began.readline())
+        backend.close()
+        try:
+            with pytest.raises(WorkerDied, match="by SIGKILL"):
+                running.result(within(20))
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+    os.close(writing)
+
+
 def test_the_child_prints_where_the_driver_does_also_to_a_socket():
     """As services of systemd do."""
     ours, theirs = socket.socketpair()
@@ -395,8 +426,31 @@ def test_a_child_writes_to_the_log_although_a_thread_of_the_driver_wrote_to_it_a
     os.close(reading)
 
 
+def test_a_thread_that_sets_up_logging_gets_the_locks_of_handlers_although_another_one_forks(tmp_path):
+    """As `logging.config.dictConfig` does, which has the lock of `logging` meanwhile."""
+    began, ends, gets = threading.Event(), threading.Event(), list[bool]()
+
+    def sets_up() -> None:
+        lock = logging.getLogger().handlers[-1].lock
+        with logging._lock:
+            began.set()
+            ends.wait(0.2)  # the other one is at the fork then
+            gets.append(lock.acquire(timeout=within(1)))
+        lock.release()
+
+    forking = threading.Thread(target=run_in_child, args=(lambda: ANSWER, 1))
+    setting_up = threading.Thread(target=sets_up)
+    with logged(str(tmp_path), "app"):
+        setting_up.start()
+        assert began.wait(within(30))
+        forking.start()
+        join(setting_up, forking)
+    assert gets == [True]
+
+
 _DRIVER = """
 import os, time
+from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.reference.child import run_in_child
 
 def work():

@@ -232,6 +232,14 @@ def test_a_java_that_cannot_be_tidied_is_replaced(folder):
     assert int(again[1]) != java
 
 
+def test_a_driver_ends_although_java_does_not(folder):
+    hurries = "from dagkit.runs.warm import keeper\nkeeper._ENDED_WITHIN_SECONDS = 0.1\n"
+    (folder.path / "driver.py").write_text(hurries + DRIVER.replace("        pass", "        os.read(os.pipe()[0], 1)"))
+    driver = folder.driver()
+    driver.terminate()
+    assert driver.wait(WITHIN) == 0
+
+
 def test_a_launch_survives_the_end_of_the_driver_and_java_does_not(folder):
     driver = folder.driver()
     running = folder.launch("import sys; print(sys.java, flush=True); sys.exit(len(input()))")

@@ -31,13 +31,14 @@ _PR_SET_PDEATHSIG = 1
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
-def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
+def run_in_child(run: Callable[[], Answer], window_id: int, closed: threading.Event | None = None) -> Answer:
     """Return the answer that `run` gives in a forked process; raise `WorkerDied` if that process ended without it.
 
+    If `closed` is set meanwhile, kill the process.
     An exception of `run` that is no failure of dagkit is a defect, and no record is to blame: raise it as RuntimeError.
     """
     began = time.monotonic()
-    while isinstance(answer := _run_forked(run, window_id), _Importing):
+    while isinstance(answer := _run_forked(run, window_id, closed or threading.Event()), _Importing):
         if time.monotonic() - began > _LONGEST_IMPORT_SECONDS:
             _LASTING.update(answer.modules)
         time.sleep(_PAUSE_SECONDS)
@@ -60,7 +61,7 @@ _LASTING: set[str] = set()
 """Modules whose import takes longer, such as one that launches an application while it is imported."""
 
 
-def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importing:
+def _run_forked(run: Callable[[], Answer], window_id: int, closed: threading.Event) -> Answer | _Importing:
     """Return the answer that `run` gives in a forked process; _Importing if that process could not run it."""
     # Here, so that the driver knows them at the next fork.
     _locks_of_modules(len(sys.modules))
@@ -71,7 +72,7 @@ def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importin
         if child == 0:
             _end_with(driver)
             _serve(run, answering, last_words)
-        _, status = os.waitpid(child, 0)
+        status = _await_end(child, closed)
         for file in (answering, last_words):
             file.seek(0)
         if os.waitstatus_to_exitcode(status) != 0:
@@ -81,6 +82,16 @@ def _run_forked(run: Callable[[], Answer], window_id: int) -> Answer | _Importin
     if isinstance(answer, Exception):
         raise answer
     return answer
+
+
+def _await_end(child: int, closed: threading.Event) -> int:
+    """Wait for the end of a child, and return its status. Kill it if the event is set."""
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        if closed.wait(_PAUSE_SECONDS):
+            os.kill(child, signal.SIGKILL)
 
 
 def _fork() -> int:

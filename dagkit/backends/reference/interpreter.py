@@ -87,7 +87,7 @@ class ReferenceBackend:
         plan = self.compilation.plan
         order = [operator.name for operator in plan.operators]
         if task.attempt.isolated:
-            return run_in_child(lambda: window.run(order), task.window_id)
+            return run_in_child(lambda: window.run(order), task.window_id, window.closed)
         answer = window.run(order)
         if self.watch is not None:
             window.show(self.watch)
@@ -104,7 +104,7 @@ class ReferenceBackend:
     def close(self) -> None:
         """End a window that runs in this process before its next record: its run raises WindowAbandoned.
 
-        A later run may use the backend again.
+        Kill the child process of a window that runs in one. A later run may use the backend again.
         """
         self._closed.set()
         self._closed = Event()

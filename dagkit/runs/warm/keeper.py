@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
@@ -14,6 +15,8 @@ from dagkit.runs.machine import Machine
 from dagkit.runs.warm.place import ServeFailed, receive, send
 
 _TIDIED_WITHIN_SECONDS = 10.0
+_ENDED_WITHIN_SECONDS = 30.0
+_PAUSE_SECONDS = 0.01
 Keep = Callable[[socket.socket], None]
 """Runs in a child. It sends `{"java": …}` once Java is ready, then an answer to each message, which asks it to tidy
 after a launch; it returns when the socket is closed."""
@@ -60,8 +63,12 @@ class Keeper:
     def end(self) -> None:
         """End Java and the child."""
         self.connection.close()
+        until = time.monotonic() + patient(_ENDED_WITHIN_SECONDS)
         with suppress(ChildProcessError):
-            os.waitpid(self.process, 0)
+            while os.waitpid(self.process, os.WNOHANG) == (0, 0):
+                if time.monotonic() > until:
+                    os.kill(self.process, signal.SIGKILL)
+                time.sleep(_PAUSE_SECONDS)
 
 
 @contextmanager
