@@ -1,5 +1,6 @@
 """Failures that end a run, such as an operator's code that raised, with all that locates the failing record."""
 
+import shlex
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -138,11 +139,12 @@ def record_fatal(chain: Sequence[str], spot: Spot, name: str, window_id: int, re
     reach the others.
     """
     operator = chain[0]
+    given_up = name if spot.position is None else f"{name}[{spot.position}, {spot.position + 1})"
     found = f"the operator, one of {', '.join(chain)}" if len(chain) > 1 else "the operator"
     return RunFailure(
         f"a record that {operator} reads ends its worker, at {spot.place}: {reason}",
-        f"correct {found}, then launch again; or launch with ON_POISON=SET_ASIDE to set such records aside; or "
-        "give this one up for good with `dagkit work give-up`",
+        f"correct {found}, then launch again; or launch with -D dt.attr.ON_POISON=SET_ASIDE to set such records aside; "
+        f"or give this one up for good with `dagkit work give-up APP {shlex.quote(given_up)} --at-launch`",
         Scene(operator, window_id, None, name, spot.position),
         code="record-fatal",
     )

@@ -109,6 +109,7 @@ def test_without_the_setting_the_application_stops_at_the_record_until_it_is_giv
         with pytest.raises(RunFailure, match=r"digits reads ends its worker, at numbers.*4321.*SIGSEGV") as raised:
             desk.run()
         assert (raised.value.scene.source, raised.value.scene.position) == ("numbers", 4_321)
+        assert "`dagkit work give-up APP 'numbers[4321, 4322)' --at-launch`" in raised.value.help
     listed = [(each.state, each.place.start) for each in listed_work(desk.ledger())]
     assert ("suspect", 4_321) in listed
     ask_of(desk, GiveUp(by="ada", names=("numbers",), start=4_321, end=4_322))
@@ -224,6 +225,7 @@ def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_pa
     with pytest.raises(RunFailure, match=r"numbered reads ends its worker, at .*tail") as raised:
         desk.run()
     assert raised.value.help.startswith("correct the operator, one of numbered, poisoned, collect, then launch again;")
+    assert raised.value.help.endswith("with `dagkit work give-up APP '[\"tail\",-1]' --at-launch`")
 
 
 class Polled(SplittableOperator[Named]):
