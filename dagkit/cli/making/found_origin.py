@@ -2,14 +2,15 @@
 
 import importlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from dagkit.cli.making.file_look import origin_of_files
-from dagkit.cli.making.origin import Origin
+from dagkit.cli.making.origin import Origin, literal
 from dagkit.cli.making.record_classes import Classes
 from dagkit.cli.making.topic_look import origin_of_topic
 from dagkit.cli.terminal.output import WrongUsage
@@ -47,7 +48,8 @@ def _table(url: str, table: str | None, row: str) -> Origin:
     parts = urlsplit(url)
     secret: dict[str, str] = {}
     if parts.scheme == "sqlite":
-        url = f"sqlite:///{Path(parts.path[1:]).resolve()}"  # the application may run in another folder
+        file = str(Path(_sqlite_file(url)).resolve())  # the application may run in another folder
+        url = f"sqlite:///{re.sub('[%?#$]', lambda special: quote(special[0]), file)}"
     elif parts.password is not None:
         secret = {f"{operator}.prop.password": f"${{env:{_VARIABLE}}}" for operator in ("Splitter", "Reader")}
     kept = url.replace(f":{parts.password}@", "@", 1) if secret else url
@@ -74,8 +76,8 @@ def _table(url: str, table: str | None, row: str) -> Origin:
         settings=f"record_type={row}",
         properties={
             "Splitter.prop.url": kept,
-            "Splitter.prop.table": table,
-            "Splitter.prop.key": key,
+            "Splitter.prop.table": literal(table),
+            "Splitter.prop.key": literal(key),
             "Reader.prop.url": kept,
             **secret,
         },
@@ -85,11 +87,18 @@ def _table(url: str, table: str | None, row: str) -> Origin:
     )
 
 
+def _sqlite_file(url: str) -> str:
+    """The file that the URL of a database names: as it is written if there is such a file, else unquoted."""
+    written = url.partition(":///")[2]
+    is_there = os.path.isfile(written)  # noqa: PTH113 - as above
+    return written if is_there else unquote(urlsplit(url).path.removeprefix("/"))
+
+
 @contextmanager
 def _connected(url: str, kept: str) -> Iterator[Any]:
     """A connection to a database. `kept` is its URL without a password."""
     is_sqlite = url.startswith("sqlite:")
-    path = urlsplit(url).path.removeprefix("/")
+    path = _sqlite_file(url)
     if is_sqlite and not os.path.isfile(path):  # noqa: PTH113 - as above
         raise WrongUsage(f"there is no database {printable(path)!r}; sqlite:///FILE names one by its path")
     try:

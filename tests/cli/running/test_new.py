@@ -333,6 +333,18 @@ def test_a_table_is_read_by_its_number_with_the_types_of_its_columns(dagkit):
     assert rows_written() == [{"name": "a", "id": 1, "price": 1.5}, {"name": None, "id": 2, "price": None}]
 
 
+@pytest.mark.parametrize(
+    ("name", "written"), [*((f"{c}41", f"{c}41") for c in "%#?"), ("${x}", "${x}"), ("a#", "a%23")]
+)
+def test_a_database_in_a_file_of_any_name_is_read(name, written, dagkit, folder):
+    with closing(sqlite3.connect(folder / f"{name}.db")) as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER, city TEXT)")
+        connection.execute("INSERT INTO orders VALUES (1, 'Rome')")
+        connection.commit()
+    made(dagkit, "--from", f"sqlite:///{written}.db", "--table", "orders")
+    assert rows_written() == [{"id": 1, "city": "Rome"}]
+
+
 def test_a_url_with_a_password_puts_it_into_no_file(dagkit, postgres, monkeypatch):
     postgres.execute("CREATE TABLE bought AS SELECT 7 AS id, 'a' AS name")
     url = postgres.url.replace("@", f":{PASSWORD}@")
