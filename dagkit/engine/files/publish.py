@@ -8,12 +8,14 @@ import logging
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dagkit.engine.files import folders
 from dagkit.engine.files.folders import folder_at, write_together
 from dagkit.engine.files.pieces import Piece, PiecesLost, is_in_place, look_at, mark_unwritten, remove, staging_failed
 from dagkit.engine.files.regions import TOGETHER
 from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order
+from dagkit.errors import RunFailure
 
 _logger = logging.getLogger(__name__)
 _BEGUN = "finishing"
@@ -30,8 +32,12 @@ def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
 
 def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
     """Assemble each file from its pieces."""
-    for file, parts in files.items():
-        folders.put_in_place(pieces_of(parts, application_path), file, durable=durable)
+    for file, parts in ((file, list(parts)) for file, parts in files.items()):
+        try:
+            folders.put_in_place(pieces_of(parts, application_path), file, durable=durable)
+        except RunFailure as error:
+            error.scene = replace(error.scene, operator=parts[0].operator)
+            raise
 
 
 def refuse_lost(files: Mapping[str, Iterable[Part]], application_path: str) -> None:

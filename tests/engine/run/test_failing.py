@@ -467,8 +467,9 @@ def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run_and_not
             file.mkdir(parents=True)
 
     for probe in (take_its_name, None):
-        with pytest.raises(RunFailure, match=r"numbers\.txt is committed and cannot be put in place"):
+        with pytest.raises(RunFailure, match=r"numbers\.txt is committed and cannot be put in place") as raised:
             desk.run(probe=probe)
+        assert raised.value.scene.operator == "writer"
     file.rmdir()
     desk.run()
     assert (desk.outputs(), desk.leftovers()) == (WRITTEN, [])
