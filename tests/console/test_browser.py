@@ -316,7 +316,7 @@ def test_the_health_of_a_run_is_sentences_the_worst_first(finished_page):
     behind = {"text": "falling behind", "since": "2026-01-01T11:00:00Z", "details": "much waits", "warns": True}
     busy = {"text": "busiest: Score 92%", "since": None, "details": "", "warns": False}
     shown = finished_page.evaluate(HEALTH, {"remarks": [{**busy, "view": "graph"}, {**behind, "view": ""}]})
-    assert [kind for kind, _ in shown] == ["warn", "fine", "fine"]
+    assert [kind for kind, _ in shown] == ["warn", "fine", "note"]
     assert re.fullmatch(r" ?Falling behind, since [-\d]+ [:\d]+; much waits\.", shown[0][1])
     assert {text for _, text in shown[1:]} == {"Keeping up: nothing waits.", "Busiest: Score 92%. More"}
 
@@ -334,6 +334,11 @@ def test_a_run_that_waits_for_a_server_does_not_keep_up(finished_page):
     waiting = {"waits_for": ["the broker of the queue q has not answered for 17 s: refused"]}
     shown = finished_page.evaluate(HEALTH, waiting)
     assert shown == [["warn", "The broker of the queue q has not answered for 17 s: refused"]]
+
+
+def test_a_run_in_trouble_shows_its_progress_without_a_green_mark(finished_page):
+    waiting = {"waits_for": ["Kafka has not answered for 17 s"], "read": {"byte": 1}, "queued": {"byte": 3}}
+    assert [kind for kind, _ in finished_page.evaluate(HEALTH, waiting)] == ["warn", "note"]
 
 
 def test_a_run_whose_slots_still_work_is_not_done(finished_page):

@@ -1,10 +1,12 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
+from statistics import median
 from typing import Any
 
 from dagkit.api.metrics import Counted, Metric
@@ -45,6 +47,9 @@ from dagkit.plan import Plan
 
 _logger = logging.getLogger(__name__)
 
+_FEWEST_TIMES, _MOST_TIMES = 5, 100
+"""From how many windows on, and from how many at most, it is known how long a window usually takes."""
+
 
 @dataclass
 class RunPicture:
@@ -65,6 +70,8 @@ class RunPicture:
     _paces: dict[str, Pace] = field(default_factory=dict)
     """The paces of the operators with pending work."""
     _trend: BacklogTrend = field(default_factory=BacklogTrend)
+    _times: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
+    """How long the last windows took, in milliseconds."""
     _decided: dict[str, int] = field(default_factory=dict)
     """The partitions of the last decision on each operator."""
 
@@ -256,8 +263,14 @@ class RunPicture:
             windows=1, positions=event.positions, written=event.written, files=event.files, completed=event.completed
         )
         before, now = self._now, self.clock.now()
+        windows = before.windows
+        ended = [window for window in windows.in_flight if window.window == event.window_id]
+        is_slow = any(windows.is_slow(window, event.millis) for window in ended)
+        self._times.append(event.millis)
         self._set(
-            windows=before.windows.without(event.window_id),
+            windows=windows.without(event.window_id),
+            usual_millis=median(self._times) if len(self._times) >= _FEWEST_TIMES else None,
+            slow_millis=event.millis if is_slow else None,
             window=event.window_id,
             block=event.block,
             committed_at=now,
