@@ -39,6 +39,11 @@ def test_the_overview_says_what_ran_and_how_far(console, finished):
     assert {chain["chain"]: chain["kind"] for chain in chains} == {"Copying": "Derivative", "Splitter": "Root"}
 
 
+def test_an_answer_has_the_time_that_it_cost(console):
+    timing = console.request("/api/v1/overview").headers["server-timing"]
+    assert float(timing.removeprefix("cpu;dur=")) > 0
+
+
 def test_windows_come_newest_first_in_pages_and_series_have_a_value_for_each(console):
     whole, series = console.answer("windows?limit=500"), console.answer("series")
     rows = whole["rows"]

@@ -23,6 +23,8 @@ from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 
+COSTLY = {"content-type": "application/json", "server-timing": "cpu;dur=30"}
+"""The headers of an answer that is asked for again after three seconds."""
 VIEWS = ["overview", "graph", "windows", "windows/1", "ledger", "ledger/Copying", "files", "scaling", "splits", "work"]
 VIEWS += ["items", "configuration", "log", "log/warning", "compare"]
 pytestmark = pytest.mark.slow
@@ -269,6 +271,41 @@ def test_a_graph_of_hundreds_of_operators_is_folded_and_what_is_sought_is_opened
 def test_charts_have_a_gap_where_nothing_ran(finished_page):
     apart = "async () => (await import('/static/charts.js')).apart([1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]])"
     assert finished_page.evaluate(apart) == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
+
+
+PAUSES = """async () => {
+  const { pauses } = await import('/static/answers.js');
+  const turn = pauses(), fetched = window.fetch, performed = performance.now;
+  let now = 0;
+  performance.now = () => now;
+  window.fetch = async () => {
+    now += 3000;
+    return new Response("{}", { headers: { "server-timing": "cpu;dur=20" } });
+  };
+  await turn.take((ask) => Promise.all([ask("operators"), ask("series")]));
+  const due = [9900, 10100].map((then) => { now = then; return turn.isDue(); });
+  Object.assign(window, { fetch: fetched });
+  performance.now = performed;
+  return due;
+}"""
+
+
+def test_answers_are_renewed_after_a_hundred_times_what_they_cost_the_driver_however_long_they_waited(finished_page):
+    assert finished_page.evaluate(PAUSES) == [False, True]
+
+
+def test_the_last_news_of_a_run_reach_a_view_that_pauses(finished, serve, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    path, ended = tmp_path / "run" / "status.json", json.loads((finished / "status.json").read_text())
+    path.write_text(json.dumps({**ended, "window": 1}))
+    with serve(tmp_path / "run") as url:
+        page, series = open_page(url), json.dumps(Served(url).answer("series"))
+        page.route(re.compile("/api/v1/series"), lambda route: route.fulfill(body=series, headers=COSTLY))
+        page.reload()
+        page.locator(".chart canvas").first.wait_for()
+        with page.expect_request(re.compile("/api/v1/series")):
+            path.write_text(json.dumps(ended))
+            playwright.expect(page.locator(".figures dd").first).to_contain_text(f"{ended['window']:,}")
 
 
 REACH = """async (state) => {

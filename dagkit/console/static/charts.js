@@ -1,6 +1,6 @@
 // Charts over time: uPlot in the colours of the page, with the last values as text for screen readers.
 
-import { ask, pauses } from "./answers.js";
+import { pauses } from "./answers.js";
 import { h } from "./dom.js";
 import { amount, bytes, count, duration, moment, time } from "./format.js";
 import { isLive } from "./operators.js";
@@ -97,7 +97,7 @@ export function charted(main, run, chosen) {
     const isSame = window === (status?.window ?? 0);
     if (!turn.isDue() || (isSame && !isLive(status))) return;
     window = status?.window ?? 0;
-    const renewed = turn.take(async () => { series = isSame && series ? series : await ask("series"); });
+    const renewed = turn.take(async (ask) => { series = isSame && series ? series : await ask("series"); });
     void renewed.then(() => redraw(place, chosen(overTime(series, status)), isSame), () => { window = null; });
   };
   main.append(place);

@@ -24,7 +24,7 @@ async function open(main, run, wanted) {
   field.addEventListener("input", (event) => void (event.inputType ? suggest() : find())); // a choice from the list has no type
   const below = h("div", {}), legend = h("span", { class: "quiet" });
   main.append(h("div", { class: "tools" }, bar, search, legend), h("div", { class: "beside" }, canvas, about), below);
-  const turn = pauses(1000);
+  const turn = pauses();
   let drawing = null, streams = [];
 
   async function draw() {
@@ -50,7 +50,7 @@ async function open(main, run, wanted) {
   // The figures of the operators that are drawn.
   async function live() {
     const names = [...drawing.querySelectorAll(".box:not(.module)")].map((box) => box.dataset.name);
-    const found = run.status && names.length ? (await turn.take(() => ask("operators", { name: names, limit: 500 }))).rows : [];
+    const found = run.status && names.length ? (await turn.take((ask) => ask("operators", { name: names, limit: 500 }))).rows : [];
     annotate(drawing, streams, found, isLive(run.status));
     legend.textContent = !run.status ? "" : isLive(run.status) ? "On the streams: items per second, and what waits." : "On the streams: the items of the last launch.";
     const error = run.status?.error;

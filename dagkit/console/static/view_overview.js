@@ -31,15 +31,17 @@ function open(main, run) {
     if (!turn.isDue() || (window === last && !isLive(run.status))) return;
     const first = last < 0, isSame = window === last;
     last = window;
-    const warned = () => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
+    const warned = (ask) => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
     if (isSame) {
       warnings.replaceChildren(...warning(await turn.take(warned), run));
       if (series) drawCharts(isSame);
       return;
     }
-    const recent = ask("windows", { limit: 10 });
-    if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
-    const [renewed, page, log] = await turn.take(() => Promise.all([ask("series"), recent, warned()]));
+    const [renewed, page, log] = await turn.take((ask) => {
+      const recent = ask("windows", { limit: 10 });
+      if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
+      return Promise.all([ask("series"), recent, warned(ask)]);
+    });
     series = renewed;
     drawCharts(isSame);
     windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
