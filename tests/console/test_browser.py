@@ -337,7 +337,12 @@ def test_a_run_that_was_killed_shows_what_it_did_last(finished, serve, open_page
         page = open_page(url)
         ended = page.locator("section").filter(has=page.get_by_role("heading", name="How it ended"))
         playwright.expect(ended).to_contain_text("Window 5 had run for 9.0 s, with 4 elements.")
+        report = re.compile(r"as its driver last reported them, at [-\d]+ [:\d]+")
+        playwright.expect(page.locator(".view.overview")).to_contain_text(report)
         playwright.expect(ended.locator(".log tbody tr").first).to_contain_text("ended")
+        show(page, "graph")
+        playwright.expect(page.locator(".view.graph")).to_contain_text(report)
+        show(page, "overview")
         assert serious_faults(page) == []
 
 

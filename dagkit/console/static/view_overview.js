@@ -6,7 +6,7 @@ import { figures, h, section, table } from "./dom.js";
 import { amounts, bytes, count, counted, duration, moment, partDone, time } from "./format.js";
 import { failures } from "./failures.js";
 import { health } from "./health.js";
-import { isLive, operators as tableOfOperators } from "./operators.js";
+import { asReported, isLive, operators as tableOfOperators } from "./operators.js";
 import { rowsOfLog } from "./view_log.js";
 import { rowsOfWindows } from "./view_windows.js";
 
@@ -105,7 +105,8 @@ function summed({ overview: known, status }) {
       driver, ...spark,
     ]));
   }
-  return section("Last launch", figures([
+  const reported = asReported(status);
+  return section("Last launch", reported && h("p", { class: "quiet" }, `The sums of the launch${reported}. Windows, Items and Compare have also what was committed after that.`), figures([
     windows,
     ["Windows", count(totals.windows), `since ${moment(status.since)}`],
     ["Read", read, `${counted(totals.elements_found, "element")} found`],
