@@ -269,8 +269,11 @@ def test_a_graph_of_hundreds_of_operators_is_folded_and_what_is_sought_is_opened
 
 
 def test_charts_have_a_gap_where_nothing_ran(finished_page):
-    apart = "async () => (await import('/static/charts.js')).apart([1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]])"
-    assert finished_page.evaluate(apart) == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
+    apart = "async (columns) => (await import('/static/charts.js')).apart(...columns)"
+    launches = finished_page.evaluate(apart, [[1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]]])
+    assert launches == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
+    stopped = finished_page.evaluate(apart, [[1, 2, 3, 43, 44], [0, 0, 0, 0, 0], [[5, 6, 7, 8, 9]]])
+    assert stopped == [[1, 2, 3, 23, 43, 44], [[5, 6, 7, None, 8, 9]]]
 
 
 PAUSES = """async () => {
@@ -306,6 +309,32 @@ def test_the_last_news_of_a_run_reach_a_view_that_pauses(finished, serve, open_p
         with page.expect_request(re.compile("/api/v1/series")):
             path.write_text(json.dumps(ended))
             playwright.expect(page.locator(".figures dd").first).to_contain_text(f"{ended['window']:,}")
+
+
+SCALE = """async (values) => {
+  const { overTime } = await import('/static/charts.js'), plots = [], made = window.uPlot;
+  window.uPlot = function (...options) { const plot = new made(...options); plots.push(plot); return plot; };
+  const columns = ["waiting_positions", "positions", "items", "rejected", "slots_seconds", "commit_seconds"];
+  const series = { at: values.map((_, index) => index), launched: values.map(() => 0), partitions: {} };
+  for (const name of columns) series[name] = values;
+  const { read } = overTime(series, { read: { offset: 1 } });
+  document.querySelector("main").append(...read);
+  const drawn = () => plots.find((plot) => read[0].contains(plot.root) && plot.axes[1]._values);
+  while (!drawn()) await new Promise(requestAnimationFrame);
+  window.uPlot = made;
+  const { scales, axes } = drawn(), caption = read[0].querySelector("figcaption");
+  read[0].remove();
+  return [scales.y.max, axes[1]._values.at(-1), caption.textContent];
+}"""
+
+
+def test_the_scale_of_a_chart_has_short_labels_and_is_not_that_of_an_old_peak(finished_page):
+    usual = [3000] * 100
+    most, label, caption = finished_page.evaluate(SCALE, [90_000, *usual])
+    assert (most < 10_000, label[-1], "up to 90K" in caption) == (True, "K", True)
+    most, _, caption = finished_page.evaluate(SCALE, [*usual, 90_000])
+    assert (most > 90_000, "up to" in caption) == (True, False), "it is new"
+    assert finished_page.evaluate(SCALE, [3, 3])[0] < 10
 
 
 REACH = """async (state) => {
