@@ -1,6 +1,5 @@
 """Answers about work: decisions, splits, what is not done, and input files."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -96,7 +95,7 @@ class Files:
 
     def page(self, asked: Asked) -> Row:
         """A page of the files, the last found first, with sums over all of them by state."""
-        ledger, sums = self._folder.own_ledger(), dict[str, Counter[str]]()
+        ledger, sums = self._folder.own_ledger(), dict[str, Row]()
         rows = iter(()) if ledger is None else self._rows(ledger, sums)
         page = page_of(rows, replace(asked, sort=asked.sort or "-found"))
         if ledger is not None:
@@ -107,13 +106,18 @@ class Files:
             ]
         return {**page, "sums": sums}
 
-    def _rows(self, ledger: Ledger, sums: dict[str, Counter[str]]) -> Iterator[Row]:
+    def _rows(self, ledger: Ledger, sums: dict[str, Row]) -> Iterator[Row]:
+        units = self._folder.units_found()
         files = FoundFiles.of(ledger, newest_checkpoint(ledger), self._noted)
         self._noted = files.noted
         for file, found in described(files, ledger):
             left = files.left_of(file, found)
             size = None if found is None else found.bytes
-            sums.setdefault(file.state, Counter()).update(files=1, bytes=size or 0, left=left)
+            unit = units.get(file.finder, BYTE)
+            of_state = sums.setdefault(file.state, {"files": 0, "bytes": 0, "left": {}})
+            of_state["files"] += 1
+            of_state["bytes"] += (size or 0) if unit == BYTE else 0
+            of_state["left"] = by_unit((*of_state["left"].items(), (unit, left)))
             yield {
                 "path": file.path,
                 "state": file.state,
@@ -121,18 +125,19 @@ class Files:
                 "finder": file.finder,
                 "found": None if found is None else found.at.isoformat(),
                 "block": None if found is None else found.block,
-                "bytes": size,
+                "bytes": size if unit == BYTE else None,
                 "left": left,
+                "unit": unit,
             }
 
 
 def one_file(folder: RunFolder, path: str) -> Row:
-    """All that the ledger records of one input file."""
-    ledger = folder.own_ledger()
-    read = [] if ledger is None else readings(ledger, absolute(path))
-    return {"path": path, "readings": [_reading(reading) for reading in read]}
+    """All that the ledger records of one input file, or of another source with a name."""
+    ledger, units = folder.own_ledger(), folder.units_found()
+    read = [] if ledger is None else readings(ledger, path) or readings(ledger, absolute(path))
+    return {"path": path, "readings": [_reading(reading, units) for reading in read]}
 
 
-def _reading(reading: Reading) -> Row:
+def _reading(reading: Reading, units: Mapping[str, str]) -> Row:
     found = None if reading.found is None else reading.found.isoformat()
-    return {**asdict(reading), "found": found}
+    return {**asdict(reading), "found": found, "unit": units.get(reading.finder, BYTE)}

@@ -18,6 +18,7 @@ from dagkit.console.work_answers import split_sums
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed
 from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.record.status_file import read_status
 from dagkit.engine.work.item import WorkItem
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -26,6 +27,7 @@ from dagkit.runs.inventory.applications import name_of
 from dagkit.runs.inventory.listing import FoundFiles, ListedFile
 from dagkit_operators import FileInfo, FileSplitterBase, FileSplitterInput, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
+from tests.engine.cast import Collect, Digits, Ranges, chain
 from tests.old_files import old_file
 from tests.patience import within
 from tests.render.samples import line_filter_plan, m_by_n_plan
@@ -155,7 +157,7 @@ def test_files_are_listed_searched_and_explained(console, finished):
     size = sum(len(f"0-{line}\n") for line in range(LINES))
     assert {(row["state"], row["bytes"], row["left"]) for row in found} == {("read", size, 0)}
     page = console.answer("files?limit=1&sort=path")
-    assert page["sums"] == {"read": {"files": FILES, "bytes": FILES * size, "left": 0}}
+    assert page["sums"] == {"read": {"files": FILES, "bytes": FILES * size, "left": {}}}
     assert console.answer(f"files?limit=1&sort=path&after={page['next']}")["rows"][0]["path"] == paths[1]
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
     (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
@@ -179,7 +181,24 @@ def test_a_file_shows_how_far_it_is_read(tmp_path, serve):
         answer = Served(url).answer("files")
     (row,) = answer["rows"]
     assert (row["state"], row["bytes"], row["left"], row["window"]) == ("waiting", 17, 9, 1)
-    assert answer["sums"] == {"waiting": {"files": 1, "bytes": 17, "left": 9}}
+    assert answer["sums"] == {"waiting": {"files": 1, "bytes": 17, "left": {"byte": 9}}}
+
+
+class Numbered(Digits):
+    position_unit = "number"
+
+
+def test_a_source_that_is_no_file_is_explained_in_the_unit_of_its_positions_from_the_first_window_on(tmp_path, serve):
+    draw = chain(ranges=Ranges(looks=((3, 2),)), digits=Numbered(), collect=Collect())
+    launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "run")
+    with serve(tmp_path / "run") as url:
+        console = Served(url)
+        answer = console.answer("files")
+        (reading,) = console.answer("file?path=numbers")["readings"]
+    assert [(row["path"], row["unit"], row["left"]) for row in answer["rows"]] == [("numbers", "number", 0)]
+    assert (reading["unit"], sum(window["bytes"] for window in reading["windows"])) == ("number", 5)
+    first = read_status(Ledger.open(tmp_path / "run").store)
+    assert first.operators[1].unit == "number"
 
 
 def test_what_waits_of_a_file_is_the_sum_of_its_ranges_in_the_queue(finished):

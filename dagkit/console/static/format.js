@@ -29,7 +29,7 @@ export const skew = (operator) => (operator.skew === null ? null : `${operator.s
 
 // Positions of an operator in their unit, and sums of positions by their unit.
 export const amount = (number, unit) => (unit === "byte" ? bytes(number) : counted(Math.round(number), unit));
-export const amounts = (sums) => Object.entries(sums ?? {}).map(([unit, number]) => amount(number, unit)).join(" and ") || bytes(0);
+export const amounts = (sums) => Object.entries(sums ?? {}).map(([unit, number]) => amount(number, unit)).join(" and ") || "0";
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return null;

@@ -42,6 +42,7 @@ from dagkit.engine.record.snapshot import (
 )
 from dagkit.engine.record.statistics import AVERAGED, Balance, Lately, Partitions, rejected_by
 from dagkit.errors import DagkitError
+from dagkit.ground.amounts import BYTE
 from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
 
@@ -61,6 +62,8 @@ class RunPicture:
     plan: Plan
     counting: Mapping[str, Sequence[Metric]] = field(default_factory=dict)
     """The metrics that count what an operator leaves out or reads again, by operator."""
+    units: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    """By operator, the unit of its positions, and whether it reads them. Without an entry, it reads bytes."""
     _now: RunSnapshot = field(init=False)
     """Replaced as a whole, so that another thread reads one state of it."""
     _lately: dict[str, Lately] = field(default_factory=dict)
@@ -77,20 +80,18 @@ class RunPicture:
 
     def __post_init__(self) -> None:
         stage_of = {name: stage.name for stage in self.plan.stages for name in stage.operators}
-        operators = tuple(
-            OperatorFigures(
-                name=planned.name,
-                stage=stage_of.get(planned.name, planned.stage),
-                partitions=len(planned.partitions),
-                wanted=len(planned.partitions),
-            )
-            for planned in self.plan.operators
-        )
+        operators = []
+        for planned in self.plan.operators:
+            name, count = planned.name, len(planned.partitions)
+            unit, reads = self.units.get(name, (BYTE, True))
+            stage = stage_of.get(name, planned.stage)
+            figures = OperatorFigures(name=name, stage=stage, partitions=count, wanted=count, unit=unit, reads=reads)
+            operators.append(figures)
         stages = tuple(
             StageFigures(name=stage.name, operators=stage.operators, level=stage.level) for stage in self.plan.stages
         )
         inputs = tuple(InputActivity(operator=name) for name in self._fed_by)
-        self._now = self.first.model_copy(update={"stages": stages, "operators": operators, "inputs": inputs})
+        self._now = self.first.model_copy(update={"stages": stages, "operators": tuple(operators), "inputs": inputs})
 
     @cached_property
     def _fed_by(self) -> Mapping[str, frozenset[str]]:

@@ -274,6 +274,12 @@ def test_the_page_of_spark_is_kept_through_the_later_steps(picture):
     assert now.spark_page == "http://driver:4040"
 
 
+def test_an_operator_has_its_unit_before_its_first_window(clock):
+    compilation = compile_application(numbers_collected(((3,),)))
+    picture = RunPicture(clock, first_snapshot(), compilation.plan, units={"digits": ("offset", False)})
+    assert (digits(picture.snapshot()).unit, digits(picture.snapshot()).reads) == ("offset", False)
+
+
 def test_no_window_runs_while_another_session_is_opened(picture):
     assert seen(picture, *WINDOW, *RUNNING).in_flight
     now = seen(picture, Starting("opening another session"))
