@@ -79,6 +79,7 @@ class Interface:
         self._windows = table_of_all(folder)
         self._items = table_of_windows(folder, items_of)
         self._splits = table_of_windows(folder, work_answers.splits)
+        self._cuts = table_of_windows(folder, work_answers.cuts)
         self._files = work_answers.Files(folder)
 
     def routes(self) -> list[Route]:
@@ -106,7 +107,7 @@ class Interface:
             self._route("windows", partial(_newest, self._windows)),
             self._route("launches", partial(_sums, self._windows, launches)),
             self._route("items/sums", partial(_sums, self._items, item_sums)),
-            self._route("splits", partial(_newest, self._splits)),
+            self._route("splits", partial(_newest, self._cuts)),
             self._route("splits/sums", partial(_sums, self._splits, self._split_sums)),
             self._route("compare", self._compare),
             self._route("items", self._items_of),

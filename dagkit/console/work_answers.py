@@ -13,7 +13,8 @@ from dagkit.engine.program.facts import Decided, Scaled, Split
 from dagkit.engine.record.backlogs import ScalingDecision
 from dagkit.engine.record.history import Window, newest_checkpoint, window_that_took
 from dagkit.engine.record.status_file import this_process
-from dagkit.engine.record.work_history import lost_in, work_left
+from dagkit.engine.record.work_history import ListedWork, lost_in, work_left
+from dagkit.engine.work.split import PUT_OFF
 from dagkit.ground.amounts import BYTE
 from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
@@ -21,7 +22,7 @@ from dagkit.runs.inventory.arrivals import Noted
 from dagkit.runs.inventory.listing import FoundFiles, described
 from dagkit.runs.inventory.readings import Reading, readings
 
-_FIRST = ("set aside", "suspect", "pending", "found")
+_FIRST = ("set aside", "suspect", "pending", "found", "followed")
 """The states of work that is not done, in the order of the table."""
 
 
@@ -40,6 +41,11 @@ def splits(window: Window) -> Iterator[Row]:
     for fact in reversed(window.checkpoint.facts):
         if isinstance(fact, Split):
             yield {"window": window.checkpoint.window, **fact.as_row()}
+
+
+def cuts(window: Window) -> Iterator[Row]:
+    """The splits of a window except those of work that only waits for more: endless work has one in each window."""
+    return (row for row in splits(window) if row["why"] != PUT_OFF)
 
 
 def split_sums(rows: Iterable[Row], units: Mapping[str, str]) -> list[Row]:
@@ -69,8 +75,15 @@ def given_up(window: Window) -> Iterator[Row]:
 def work(folder: RunFolder) -> list[Row]:
     """The work that was set aside or waits."""
     with folder.ledger() as ledger:
-        rows = [] if ledger is None else [item.as_json() for item in work_left(ledger)]
+        rows = [] if ledger is None else [row_of_work(item) for item in work_left(ledger)]
     return sorted(rows, key=lambda row: _FIRST.index(row["state"]))
+
+
+def row_of_work(work: ListedWork) -> Row:
+    """Work as a row of the table: what has no end is `followed`, and does not wait for a window."""
+    row = work.as_json()
+    is_followed = work.state == "pending" and work.place.end is None
+    return {**row, "state": "followed", "reason": "it has no end: what is added to it is read"} if is_followed else row
 
 
 def retry_of(row: Mapping[str, str]) -> Retry:

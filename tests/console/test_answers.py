@@ -7,21 +7,26 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
 
-from dagkit.console import graph_answers
+from dagkit.console import graph_answers, work_answers
+from dagkit.console.run_folder import RunFolder
 from dagkit.console.several import Several
 from dagkit.console.window_answers import item_sums
-from dagkit.console.work_answers import split_sums
+from dagkit.console.work_answers import row_of_work, split_sums
 from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
 from dagkit.engine.program.failures import OperatorFailed
-from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.record.history import newest_checkpoint, window_at
 from dagkit.engine.record.status_file import read_status
+from dagkit.engine.record.work_history import ListedWork
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.split import PUT_OFF
 from dagkit.launching import Machine, launch
-from dagkit.ledger import Ledger
+from dagkit.ledger import Ledger, Span
 from dagkit.render.picture import View
 from dagkit.runs.inventory.applications import name_of
 from dagkit.runs.inventory.listing import FoundFiles, ListedFile
@@ -86,6 +91,28 @@ def test_the_items_of_operators_are_summed_over_windows(console):
     row = {"operator": "Parse", "received": 2, "sent": 1, "rejected": None, "dropped": 0}
     (parse,) = item_sums([{**row, "adds_up": False}, {**row, "adds_up": True}])
     assert (parse["uneven"], parse["adds_up"]) == (1, False)
+
+
+def test_work_without_an_end_is_followed_and_does_not_wait():
+    place = Span(source="orders/0", start=5, end=None)
+    row = row_of_work(ListedWork("pending", "Read", place))
+    assert (row["state"], row["reason"]) == ("followed", "it has no end: what is added to it is read")
+    assert row_of_work(ListedWork("set aside", "Read", place, 3, "bad"))["state"] == "set aside"
+    assert row_of_work(ListedWork("pending", "Read", Span(source="a", start=5, end=9)))["state"] == "pending"
+
+
+def test_work_that_had_no_more_to_do_yet_is_no_split_that_is_listed(tmp_path):
+    def split(why):
+        return Split(into=Address("Read.ranges"), source="orders/0", start=5, at=9, end=None, why=why)
+
+    folder = RunFolder(str(run_copying(tmp_path)))
+    with folder.windows() as chain:
+        window = window_at(chain, chain.head.seq)
+    facts = (split(PUT_OFF), split("the window was over"))
+    checkpoint = window.checkpoint.model_copy(update={"facts": facts})
+    window = replace(window, checkpoint=checkpoint)
+    assert [row["why"] for row in work_answers.cuts(window)] == ["the window was over"]
+    assert [row["why"] for row in work_answers.splits(window)] == ["the window was over", PUT_OFF]
 
 
 def test_splits_are_summed_by_reason():
