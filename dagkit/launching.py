@@ -22,6 +22,7 @@ from dagkit.api.application import HOME
 from dagkit.api.configuration import Config
 from dagkit.api.metrics import counting_metrics
 from dagkit.api.running import Until
+from dagkit.api.work import reads_positions, unit_of
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author, application_path
 from dagkit.engine.files.checks import make_output_folders, output_places
@@ -295,7 +296,9 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
     )
     first = RunSnapshot(launch=launch, status=DriverState(at=now))
     counting = {node.name: counting_metrics(type(node.operator)) for node in compilation.graph.nodes}
-    return RunPicture(clock, first, compilation.plan, {name: metrics for name, metrics in counting.items() if metrics})
+    counting = {name: metrics for name, metrics in counting.items() if metrics}
+    units = {node.name: (unit_of(node.operator), reads_positions(node.operator)) for node in compilation.graph.nodes}
+    return RunPicture(clock, first, compilation.plan, counting, units)
 
 
 @contextlib.contextmanager

@@ -321,6 +321,11 @@ def unit_of(operator: object) -> str:
     return operator.position_unit or (BYTE if isclass(payload) and issubclass(payload, Block) else "position")
 
 
+def reads_positions(operator: object) -> bool:
+    """Whether the positions of an operator are read, and not only divided for other operators."""
+    return not isinstance(operator, SplittableOperator) or operator.reads_positions
+
+
 __all__ = [
     "OFFSET_INFINITY",
     "Block",

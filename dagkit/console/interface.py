@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files as resources
+from time import thread_time
 from typing import Any
 
 from starlette.applications import Starlette
@@ -78,6 +79,7 @@ class Interface:
         self._windows = table_of_all(folder)
         self._items = table_of_windows(folder, items_of)
         self._splits = table_of_windows(folder, work_answers.splits)
+        self._cuts = table_of_windows(folder, work_answers.cuts)
         self._files = work_answers.Files(folder)
 
     def routes(self) -> list[Route]:
@@ -105,7 +107,7 @@ class Interface:
             self._route("windows", partial(_newest, self._windows)),
             self._route("launches", partial(_sums, self._windows, launches)),
             self._route("items/sums", partial(_sums, self._items, item_sums)),
-            self._route("splits", partial(_newest, self._splits)),
+            self._route("splits", partial(_newest, self._cuts)),
             self._route("splits/sums", partial(_sums, self._splits, self._split_sums)),
             self._route("compare", self._compare),
             self._route("items", self._items_of),
@@ -127,7 +129,11 @@ class Interface:
         schema = f"dagkit.console.{name.partition('/')[0]}/1"
 
         def respond(request: Request) -> Response:
-            return JSONResponse({"schema": schema, **answer(request)})
+            began = thread_time()
+            response = JSONResponse({"schema": schema, **answer(request)})
+            # The page asks again after a time that is a multiple of this one.
+            response.headers["Server-Timing"] = f"cpu;dur={1000 * (thread_time() - began):.1f}"
+            return response
 
         return Route(f"/{name}", respond)
 

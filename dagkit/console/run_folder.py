@@ -9,6 +9,7 @@ from datetime import datetime
 from dagkit.engine.record.history import application_chain, seen_in
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.engine.run.launch_record import LAUNCHED, LaunchRecord, last_launch
+from dagkit.ground.amounts import BYTE
 from dagkit.ledger import Chain, ChainNotFound, Ledger
 
 NOT_READ = ""
@@ -77,3 +78,10 @@ class RunFolder:
         run = self.run()
         operators = () if run is None else run.snapshot.operators
         return {operator.name: operator.unit if operator.reads else NOT_READ for operator in operators}
+
+    def units_found(self) -> Mapping[str, str]:
+        """The unit of the positions that each operator sends to others, except bytes."""
+        launched, units = self.launched(), self.units()
+        streams = () if launched is None else launched.plan.streams
+        found = ((stream.source.operator, units.get(sink.operator)) for stream in streams for sink in stream.sinks)
+        return {name: unit for name, unit in found if unit and unit != BYTE}

@@ -19,7 +19,8 @@ def status_of(run: SeenRun | None) -> Row | None:
     if run is None:
         return None
     sums = {"read": run.snapshot.read, "pending": run.snapshot.pending}
-    last = {"window": run.window, "at": run.last_sign.isoformat(), "state": run.state}
+    reported = run.snapshot.status.at.isoformat()
+    last = {"window": run.window, "at": run.last_sign.isoformat(), "reported": reported, "state": run.state}
     remarked = {"remarks": [_shown(each) for each in remarks(run.snapshot, runs=run.runs)]}
     status = {**run.snapshot.model_dump(mode="json", exclude=_TABLES), **sums, **last, **remarked}
     return status if status["error"] is None else {**status, "error": _error_of(status["error"])}

@@ -54,9 +54,11 @@ def some_of(values: Sequence[T], most: int, *, text: Callable[[T], str] = str, m
 
 
 def what_was_read(amounts: Mapping[str, int], items: int, *, of_items: str = "read") -> str:
-    """The positions that were read: `1.5 MB read`; or, without any, what was done with items: `1,234 items read`."""
-    if items and not any(amounts.values()):
-        return f"{counted(items, 'item')} {of_items}"
+    """The positions that were read: `1.5 MB read`; or, without any, what was done with items: `1,234 items read`;
+    or `nothing read`.
+    """
+    if not any(amounts.values()):
+        return f"{counted(items, 'item')} {of_items}" if items else "nothing read"
     return f"{in_units(amounts)} read"
 
 

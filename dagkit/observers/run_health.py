@@ -17,6 +17,7 @@ _UNUSUAL = 3
 """An input is unusually silent for so many times its longest pause."""
 _UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
 """What became of records that were not sent, by the output or metric that counts them."""
+_SAFE = "no record is lost: input stays where it is until the window that reads it is committed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
     # A launch that starts has no rates yet, and its inputs have not looked.
     if runs and now.status.state != "starting":
         yield from _speed(now)
+        if now.expected.waits_for or _is_slow(now):
+            yield Remark(_SAFE, warns=False)
         yield from (_silence(each, now) for each in now.expected.inputs if _silent_seconds(each, now) >= _LONG_SECONDS)
     if now.backlog.set_aside:
         count, last = now.backlog.set_aside, printable(now.backlog.last_aside)
@@ -57,9 +60,21 @@ def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
         yield Remark(f"{printable(name)}: {', '.join(again)}")
 
 
+def _is_slow(now: RunSnapshot) -> bool:
+    windows = now.windows
+    return windows.slow_millis is not None or windows.overdue(now.status.at) is not None
+
+
+def _usual(now: RunSnapshot) -> str:
+    """How long windows took before one that is slow."""
+    seconds = (now.windows.usual_millis or 0.0) / 1000
+    return f"windows took {in_time(seconds) if seconds >= 1 else f'{seconds:.1g} s'} before; " if seconds else ""
+
+
 def _speed(now: RunSnapshot) -> Iterator[Remark]:
     """Whether the backlog grows, and the operator that takes most of the time while work waits."""
-    if window := now.windows.overdue(now.status.at):
+    windows = now.windows
+    if window := windows.overdue(now.status.at):
         ran = in_time((now.status.at - window.since).total_seconds())
         # Figures come with the report of a window: those of an operator that became slow in it are not there yet.
         stale = "until it ends, rates and the busiest operator are those of the window before"
@@ -68,7 +83,13 @@ def _speed(now: RunSnapshot) -> Iterator[Remark]:
             stale = f"{printable(operator)} takes {share:.0%} of its time; {stale}"
         elif now.busiest is not None:
             stale = f"busiest in the window before: {busiest(now.busiest)}"
-        yield Remark(f"window {window.window:,} has run for {ran}", window.since, stale, view="windows")
+        text = f"window {window.window:,} has run for {ran}"
+        yield Remark(text, window.since, f"{_usual(now)}{stale}", view="windows")
+        return
+    if windows.slow_millis is not None:
+        took = f"window {windows.window:,} took {in_time(windows.slow_millis / 1000)}"
+        worked = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"
+        yield Remark(took, None, f"{_usual(now)}{worked}".removesuffix("; "), view="windows")
         return
     most = "" if now.busiest is None else f"busiest: {busiest(now.busiest)}"
     backlog, seconds = now.backlog, now.backlog.eta_seconds or 0.0

@@ -7,25 +7,32 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
 
-from dagkit.console import graph_answers
+from dagkit.console import graph_answers, work_answers
+from dagkit.console.run_folder import RunFolder
 from dagkit.console.several import Several
 from dagkit.console.window_answers import item_sums
-from dagkit.console.work_answers import split_sums
+from dagkit.console.work_answers import row_of_work, split_sums
 from dagkit.engine.program.address import Address
+from dagkit.engine.program.facts import Split
 from dagkit.engine.program.failures import OperatorFailed
-from dagkit.engine.record.history import newest_checkpoint
+from dagkit.engine.record.history import newest_checkpoint, window_at
+from dagkit.engine.record.status_file import read_status
+from dagkit.engine.record.work_history import ListedWork
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.split import PUT_OFF
 from dagkit.launching import Machine, launch
-from dagkit.ledger import Ledger
+from dagkit.ledger import Ledger, Span
 from dagkit.render.picture import View
 from dagkit.runs.inventory.applications import name_of
 from dagkit.runs.inventory.listing import FoundFiles, ListedFile
 from dagkit_operators import FileInfo, FileSplitterBase, FileSplitterInput, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
+from tests.engine.cast import Collect, Digits, Ranges, chain
 from tests.old_files import old_file
 from tests.patience import within
 from tests.render.samples import line_filter_plan, m_by_n_plan
@@ -37,6 +44,11 @@ def test_the_overview_says_what_ran_and_how_far(console, finished):
     assert found["last"]["window"] >= FILES
     chains = console.answer("chains")["rows"]
     assert {chain["chain"]: chain["kind"] for chain in chains} == {"Copying": "Derivative", "Splitter": "Root"}
+
+
+def test_an_answer_has_the_time_that_it_cost(console):
+    timing = console.request("/api/v1/overview").headers["server-timing"]
+    assert float(timing.removeprefix("cpu;dur=")) > 0
 
 
 def test_windows_come_newest_first_in_pages_and_series_have_a_value_for_each(console):
@@ -79,6 +91,28 @@ def test_the_items_of_operators_are_summed_over_windows(console):
     row = {"operator": "Parse", "received": 2, "sent": 1, "rejected": None, "dropped": 0}
     (parse,) = item_sums([{**row, "adds_up": False}, {**row, "adds_up": True}])
     assert (parse["uneven"], parse["adds_up"]) == (1, False)
+
+
+def test_work_without_an_end_is_followed_and_does_not_wait():
+    place = Span(source="orders/0", start=5, end=None)
+    row = row_of_work(ListedWork("pending", "Read", place))
+    assert (row["state"], row["reason"]) == ("followed", "it has no end: what is added to it is read")
+    assert row_of_work(ListedWork("set aside", "Read", place, 3, "bad"))["state"] == "set aside"
+    assert row_of_work(ListedWork("pending", "Read", Span(source="a", start=5, end=9)))["state"] == "pending"
+
+
+def test_work_that_had_no_more_to_do_yet_is_no_split_that_is_listed(tmp_path):
+    def split(why):
+        return Split(into=Address("Read.ranges"), source="orders/0", start=5, at=9, end=None, why=why)
+
+    folder = RunFolder(str(run_copying(tmp_path)))
+    with folder.windows() as chain:
+        window = window_at(chain, chain.head.seq)
+    facts = (split(PUT_OFF), split("the window was over"))
+    checkpoint = window.checkpoint.model_copy(update={"facts": facts})
+    window = replace(window, checkpoint=checkpoint)
+    assert [row["why"] for row in work_answers.cuts(window)] == ["the window was over"]
+    assert [row["why"] for row in work_answers.splits(window)] == ["the window was over", PUT_OFF]
 
 
 def test_splits_are_summed_by_reason():
@@ -150,7 +184,7 @@ def test_files_are_listed_searched_and_explained(console, finished):
     size = sum(len(f"0-{line}\n") for line in range(LINES))
     assert {(row["state"], row["bytes"], row["left"]) for row in found} == {("read", size, 0)}
     page = console.answer("files?limit=1&sort=path")
-    assert page["sums"] == {"read": {"files": FILES, "bytes": FILES * size, "left": 0}}
+    assert page["sums"] == {"read": {"files": FILES, "bytes": FILES * size, "left": {}}}
     assert console.answer(f"files?limit=1&sort=path&after={page['next']}")["rows"][0]["path"] == paths[1]
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
     (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
@@ -174,7 +208,24 @@ def test_a_file_shows_how_far_it_is_read(tmp_path, serve):
         answer = Served(url).answer("files")
     (row,) = answer["rows"]
     assert (row["state"], row["bytes"], row["left"], row["window"]) == ("waiting", 17, 9, 1)
-    assert answer["sums"] == {"waiting": {"files": 1, "bytes": 17, "left": 9}}
+    assert answer["sums"] == {"waiting": {"files": 1, "bytes": 17, "left": {"byte": 9}}}
+
+
+class Numbered(Digits):
+    position_unit = "number"
+
+
+def test_a_source_that_is_no_file_is_explained_in_the_unit_of_its_positions_from_the_first_window_on(tmp_path, serve):
+    draw = chain(ranges=Ranges(looks=((3, 2),)), digits=Numbered(), collect=Collect())
+    launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "run")
+    with serve(tmp_path / "run") as url:
+        console = Served(url)
+        answer = console.answer("files")
+        (reading,) = console.answer("file?path=numbers")["readings"]
+    assert [(row["path"], row["unit"], row["left"]) for row in answer["rows"]] == [("numbers", "number", 0)]
+    assert (reading["unit"], sum(window["bytes"] for window in reading["windows"])) == ("number", 5)
+    first = read_status(Ledger.open(tmp_path / "run").store)
+    assert first.operators[1].unit == "number"
 
 
 def test_what_waits_of_a_file_is_the_sum_of_its_ranges_in_the_queue(finished):

@@ -23,6 +23,8 @@ from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 
+COSTLY = {"content-type": "application/json", "server-timing": "cpu;dur=30"}
+"""The headers of an answer that is asked for again after three seconds."""
 VIEWS = ["overview", "graph", "windows", "windows/1", "ledger", "ledger/Copying", "files", "scaling", "splits", "work"]
 VIEWS += ["items", "configuration", "log", "log/warning", "compare"]
 pytestmark = pytest.mark.slow
@@ -267,8 +269,72 @@ def test_a_graph_of_hundreds_of_operators_is_folded_and_what_is_sought_is_opened
 
 
 def test_charts_have_a_gap_where_nothing_ran(finished_page):
-    apart = "async () => (await import('/static/charts.js')).apart([1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]])"
-    assert finished_page.evaluate(apart) == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
+    apart = "async (columns) => (await import('/static/charts.js')).apart(...columns)"
+    launches = finished_page.evaluate(apart, [[1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]]])
+    assert launches == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]
+    stopped = finished_page.evaluate(apart, [[1, 2, 3, 43, 44], [0, 0, 0, 0, 0], [[5, 6, 7, 8, 9]]])
+    assert stopped == [[1, 2, 3, 23, 43, 44], [[5, 6, 7, None, 8, 9]]]
+
+
+PAUSES = """async () => {
+  const { pauses } = await import('/static/answers.js');
+  const turn = pauses(), fetched = window.fetch, performed = performance.now;
+  let now = 0;
+  performance.now = () => now;
+  window.fetch = async () => {
+    now += 3000;
+    return new Response("{}", { headers: { "server-timing": "cpu;dur=20" } });
+  };
+  await turn.take((ask) => Promise.all([ask("operators"), ask("series")]));
+  const due = [9900, 10100].map((then) => { now = then; return turn.isDue(); });
+  Object.assign(window, { fetch: fetched });
+  performance.now = performed;
+  return due;
+}"""
+
+
+def test_answers_are_renewed_after_a_hundred_times_what_they_cost_the_driver_however_long_they_waited(finished_page):
+    assert finished_page.evaluate(PAUSES) == [False, True]
+
+
+def test_the_last_news_of_a_run_reach_a_view_that_pauses(finished, serve, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    path, ended = tmp_path / "run" / "status.json", json.loads((finished / "status.json").read_text())
+    path.write_text(json.dumps({**ended, "window": 1}))
+    with serve(tmp_path / "run") as url:
+        page, series = open_page(url), json.dumps(Served(url).answer("series"))
+        page.route(re.compile("/api/v1/series"), lambda route: route.fulfill(body=series, headers=COSTLY))
+        page.reload()
+        page.locator(".chart canvas").first.wait_for()
+        with page.expect_request(re.compile("/api/v1/series")):
+            path.write_text(json.dumps(ended))
+            playwright.expect(page.locator(".figures dd").first).to_contain_text(f"{ended['window']:,}")
+
+
+SCALE = """async (values) => {
+  const { overTime } = await import('/static/charts.js'), plots = [], made = window.uPlot;
+  window.uPlot = function (...options) { const plot = new made(...options); plots.push(plot); return plot; };
+  const columns = ["waiting_positions", "positions", "items", "rejected", "slots_seconds", "commit_seconds"];
+  const series = { at: values.map((_, index) => index), launched: values.map(() => 0), partitions: {} };
+  for (const name of columns) series[name] = values;
+  const { read } = overTime(series, { read: { offset: 1 } });
+  document.querySelector("main").append(...read);
+  const drawn = () => plots.find((plot) => read[0].contains(plot.root) && plot.axes[1]._values);
+  while (!drawn()) await new Promise(requestAnimationFrame);
+  window.uPlot = made;
+  const { scales, axes } = drawn(), caption = read[0].querySelector("figcaption");
+  read[0].remove();
+  return [scales.y.max, axes[1]._values.at(-1), caption.textContent];
+}"""
+
+
+def test_the_scale_of_a_chart_has_short_labels_and_is_not_that_of_an_old_peak(finished_page):
+    usual = [3000] * 100
+    most, label, caption = finished_page.evaluate(SCALE, [90_000, *usual])
+    assert (most < 10_000, label[-1], "up to 90K" in caption) == (True, "K", True)
+    most, _, caption = finished_page.evaluate(SCALE, [*usual, 90_000])
+    assert (most > 90_000, "up to" in caption) == (True, False), "it is new"
+    assert finished_page.evaluate(SCALE, [3, 3])[0] < 10
 
 
 REACH = """async (state) => {
@@ -300,7 +366,12 @@ def test_a_run_that_was_killed_shows_what_it_did_last(finished, serve, open_page
         page = open_page(url)
         ended = page.locator("section").filter(has=page.get_by_role("heading", name="How it ended"))
         playwright.expect(ended).to_contain_text("Window 5 had run for 9.0 s, with 4 elements.")
+        report = re.compile(r"as its driver last reported them, at [-\d]+ [:\d]+")
+        playwright.expect(page.locator(".view.overview")).to_contain_text(report)
         playwright.expect(ended.locator(".log tbody tr").first).to_contain_text("ended")
+        show(page, "graph")
+        playwright.expect(page.locator(".view.graph")).to_contain_text(report)
+        show(page, "overview")
         assert serious_faults(page) == []
 
 
@@ -316,7 +387,7 @@ def test_the_health_of_a_run_is_sentences_the_worst_first(finished_page):
     behind = {"text": "falling behind", "since": "2026-01-01T11:00:00Z", "details": "much waits", "warns": True}
     busy = {"text": "busiest: Score 92%", "since": None, "details": "", "warns": False}
     shown = finished_page.evaluate(HEALTH, {"remarks": [{**busy, "view": "graph"}, {**behind, "view": ""}]})
-    assert [kind for kind, _ in shown] == ["warn", "fine", "fine"]
+    assert [kind for kind, _ in shown] == ["warn", "fine", "note"]
     assert re.fullmatch(r" ?Falling behind, since [-\d]+ [:\d]+; much waits\.", shown[0][1])
     assert {text for _, text in shown[1:]} == {"Keeping up: nothing waits.", "Busiest: Score 92%. More"}
 
@@ -334,6 +405,11 @@ def test_a_run_that_waits_for_a_server_does_not_keep_up(finished_page):
     waiting = {"waits_for": ["the broker of the queue q has not answered for 17 s: refused"]}
     shown = finished_page.evaluate(HEALTH, waiting)
     assert shown == [["warn", "The broker of the queue q has not answered for 17 s: refused"]]
+
+
+def test_a_run_in_trouble_shows_its_progress_without_a_green_mark(finished_page):
+    waiting = {"waits_for": ["Kafka has not answered for 17 s"], "read": {"byte": 1}, "queued": {"byte": 3}}
+    assert [kind for kind, _ in finished_page.evaluate(HEALTH, waiting)] == ["warn", "note"]
 
 
 def test_a_run_whose_slots_still_work_is_not_done(finished_page):

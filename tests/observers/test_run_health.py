@@ -10,6 +10,13 @@ from tests.engine.record.launches import NOON, first_snapshot
 
 SCORE = OperatorFigures(name="Score", stage="s", partitions=2, wanted=2, busy=0.92)
 
+SAFE = (
+    "no record is lost: input stays where it is until the window that reads it is committed",
+    None,
+    "",
+    False,
+)
+
 
 def said(*, runs=True, state="running", **fields):
     now = first_snapshot().model_copy(update={"state": state, **fields})
@@ -64,13 +71,30 @@ def test_a_window_that_lasts_too_long_is_named_instead_of_the_figures_of_the_one
     window = RunningWindow(window=6, elements=1, since=NOON, lasts_millis=10_000)
     given = {"in_flight": (window,), "operators": (SCORE,), "queued": {"byte": 9}}
     before = "busiest in the window before: Score 92%"
-    assert said(**given, at=NOON + timedelta(seconds=460)) == [("window 6 has run for 7 min 40 s", NOON, before, True)]
+    late = {**given, "at": NOON + timedelta(seconds=460)}
+    assert said(**late) == [("window 6 has run for 7 min 40 s", NOON, before, True), SAFE]
     stale = "until it ends, rates and the busiest operator are those of the window before"
     assert said(**{**given, "operators": ()}, at=NOON + timedelta(seconds=460))[0][2] == stale
     slow = window.model_copy(update={"shares": {"Parse": 0.07, "Score": 0.93}})
-    ((_, _, details, _),) = said(**{**given, "in_flight": (slow,)}, at=NOON + timedelta(seconds=460))
+    (_, _, details, _), _ = said(**{**late, "in_flight": (slow,)})
     assert details == f"Score takes 93% of its time; {stale}"
     assert [text for text, *_ in said(**given, at=NOON + timedelta(seconds=25))] == ["busiest: Score 92%"]
+
+
+def test_a_window_that_takes_much_longer_than_usual_is_a_warning_until_one_ends_in_time():
+    window = RunningWindow(window=432, elements=1, since=NOON, lasts_millis=500.0, shares={"Score": 1.0})
+    given = {"usual_millis": 84.0, "operators": (SCORE,)}
+    (text, _, details, warns), safe = said(**given, in_flight=(window,), at=NOON + timedelta(seconds=15))
+    assert (text, warns, safe) == ("window 432 has run for 15 s", True, SAFE)
+    assert details.startswith("windows took 0.08 s before; Score takes 100% of its time")
+    took = ("window 432 took 24 s", None, "windows took 0.08 s before; busiest: Score 92%", True)
+    assert said(**given, window=432, slow_millis=23_600.0) == [took, SAFE]
+
+
+def test_a_run_that_waits_for_a_server_loses_nothing():
+    away = {"waits_for": ("the broker of the queue q has not answered for 17 s: refused",)}
+    assert said(**away) == [SAFE]
+    assert said(**away, runs=False, state="stopped") == []
 
 
 def test_while_a_run_goes_on_rejected_records_have_their_share_of_the_last_ones():

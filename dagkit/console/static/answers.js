@@ -2,8 +2,10 @@
 
 export const HERE = location.pathname.replace(/[^/]*$/, ""); // in a folder of applications, each has its own
 
-export async function ask(name, parameters = {}) {
+// `spent` is called with the milliseconds of a processor that the answer took.
+export async function ask(name, parameters = {}, spent = null) {
   const response = await fetch(address(name, parameters), { credentials: "same-origin" });
+  spent?.(Number(response.headers.get("server-timing")?.split("dur=")[1] ?? 0));
   if (!response.ok) throw new Error(await problem(response));
   return name.endsWith(".svg") ? response.text() : response.json();
 }
@@ -44,23 +46,24 @@ async function problem(response) {
   }
 }
 
-const LEAST_MILLIS = 5000, MOST_MILLIS = 30000, SHARE = 100;
+const LEAST_MILLIS = 1000, SHARE = 100;
+export const MOST_MILLIS = 30000;
 
-// Answers that are renewed while a run lasts: the next one is due after five seconds, or, up to half a minute, a hundred
-// times as long as the last one took, so that an open page costs the driver about a hundredth of a core.
-export function pauses(least = LEAST_MILLIS) {
+// Answers that are renewed while a run lasts: the next one is due after a second, or, up to half a minute, a hundred
+// times the processor time of the last one, so that an open page costs the driver about a hundredth of a core. How long
+// an answer waited for others says nothing about its cost.
+export function pauses() {
   let due = 0;
   return {
     isDue: () => performance.now() >= due,
     take: async (answer) => {
-      const began = performance.now();
+      let cost = 0;
       // While an answer is awaited, no further one is due.
       due = Infinity;
       try {
-        return await answer();
+        return await answer((name, parameters) => ask(name, parameters, (millis) => { cost += millis; }));
       } finally {
-        const ended = performance.now();
-        due = ended + Math.min(MOST_MILLIS, Math.max(least, SHARE * (ended - began)));
+        due = performance.now() + Math.min(MOST_MILLIS, Math.max(LEAST_MILLIS, SHARE * cost));
       }
     },
   };

@@ -18,7 +18,7 @@ const COLUMNS = [
   ["Waiting", ({ status }) => (status ? amounts(status.pending) : null), "number"],
   ["Launched", ({ status }) => moment(status?.since)],
 ];
-const RANKS = [".amiss", ".warn", ".fine"];
+const RANKS = [".amiss", ".warn", ".fine", ".note"];
 const rank = ({ health }) => RANKS.findIndex((kind) => health?.querySelector(kind)) >>> 0; // one without a status comes last
 
 async function renew() {

@@ -1,19 +1,25 @@
 // Charts over time: uPlot in the colours of the page, with the last values as text for screen readers.
 
-import { ask, pauses } from "./answers.js";
+import { pauses } from "./answers.js";
 import { h } from "./dom.js";
-import { amount, bytes, count, duration, moment, time } from "./format.js";
+import { amount, bytes, compact, count, duration, moment, time } from "./format.js";
 import { isLive } from "./operators.js";
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const LONG_SECONDS = 10;
 const INKS = ["--accent", "--second", "--third", "--fourth"];
 
-// Columns over time with an empty moment between two launches, since nothing ran from one to the other.
+const quantile = (values, share) => [...values].sort((one, other) => one - other)[Math.floor(share * (values.length - 1))] ?? 0;
+
+// Columns over time with an empty moment between two launches, and where windows are much further apart than usual:
+// nothing was committed from one to the other.
 export function apart(at, launched, columns) {
   const times = [], widened = columns.map(() => []);
+  const far = Math.max(LONG_SECONDS, 10 * quantile(at.slice(1).map((moment, index) => moment - at[index]), 0.5));
   at.forEach((moment, index) => {
-    if (index && launched[index] !== null && launched[index] !== launched[index - 1] && launched[index] > at[index - 1]) {
-      times.push(launched[index]);
+    const before = at[index - 1], isNext = index && launched[index] !== null && launched[index] !== launched[index - 1] && launched[index] > before;
+    if (isNext || moment - before > far) {
+      times.push(isNext ? launched[index] : (before + moment) / 2);
       for (const column of widened) column.push(null);
     }
     times.push(moment);
@@ -28,17 +34,25 @@ function alone(plot, number) {
   return values.flatMap((_, index) => (!isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1) ? [index] : []));
 }
 
+// The top of a scale: old peaks, as at the start of a launch, do not set it.
+function topOf(values) {
+  const known = values.filter((value) => (value ?? null) !== null), highest = Math.max(0, ...known);
+  const usual = Math.max(2 * quantile(known, 0.98), ...known.slice(-Math.ceil(known.length / 4)));
+  return highest > 2 * usual ? usual : highest;
+}
+
 // One chart: `lines` are [name, values]; `shown` makes text of a value. The values at the cursor stand in its title. The
 // time axis reaches `until`.
-export function chart(title, at, lines, shown, { stepped = false, least = 1000, until = 0 } = {}) {
+export function chart(title, at, lines, shown, { stepped = false, least = 1000, until = 0, label = shown } = {}) {
   const place = h("div", { class: "plot" });
   const last = lines.map(([name, values]) => `${name} ${shown(values.at(-1)) ?? "unknown"}`).join(", ");
   const caption = h("figcaption", { "aria-hidden": "true" });
   const figure = h("figure", { class: "chart", role: "img", "aria-label": `${title}; at the end: ${last}` }, caption, place);
+  const highest = Math.max(0, ...lines.flatMap(([, values]) => values)), top = Math.max(0, ...lines.map(([, values]) => topOf(values)));
   const titled = (index) => {
     const values = lines.map(([name, each], number) => h("span", {},
       h("span", { class: `key key${number}` }, lines.length > 1 ? "■" : ""), lines.length > 1 ? `${name} ` : "", shown(each.at(index)) ?? "–"));
-    caption.replaceChildren(title, ...values, h("span", { class: "quiet" }, index === -1 ? "" : moment(at[index] * 1000)));
+    caption.replaceChildren(title, ...values, h("span", { class: "quiet" }, index !== -1 ? moment(at[index] * 1000) : top < highest ? `up to ${label(highest)}` : ""));
   };
   const labels = (_, values) => values.map((one, index) => (index && time(values[index - 1] * 1000) === time(one * 1000) ? "" : time(one * 1000)));
   const sizes = () => ({ width: Math.max(200, place.clientWidth), height: 130 });
@@ -51,8 +65,8 @@ export function chart(title, at, lines, shown, { stepped = false, least = 1000, 
     }));
     const options = {
       ...sizes(), series: [{}, ...series],
-      axes: [{ ...axis, space: 80, size: 30, values: labels }, { ...axis, size: 62, values: (_, values) => values.map(shown) }],
-      scales: { x: { range: (_, low, high) => [low, Math.max(high, until)] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high * 1.05, least)] } },
+      axes: [{ ...axis, space: 80, size: 30, values: labels }, { ...axis, size: 62, values: (_, values) => values.map(label) }],
+      scales: { x: { range: (_, low, high) => [low, Math.max(high, until)] }, y: { range: (_, low) => [Math.min(0, low ?? 0), Math.max(top * 1.05, least)] } },
       legend: { show: false }, cursor: { y: false },
       hooks: { setCursor: [(plot) => titled(plot.cursor.idx ?? -1)] },
     };
@@ -74,10 +88,11 @@ export function overTime(series, status) {
   const [at, [waits, read, items, rejected, slots, commit, ...partitions]] = apart(series.at, series.launched,
     [series.waiting_positions, series.positions, series.items, series.rejected, series.slots_seconds, series.commit_seconds, ...counts.map(([, values]) => values)]);
   const named = counts.map(([name], index) => [name, partitions[index]]);
+  const scale = units.size === 0 || (units.size === 1 && units.has("byte")) ? {} : { label: compact, least: 4 };
   const until = isLive(status) ? new Date(status.at) / 1000 : 0; // of a run that goes on, also the time since its last window
   return {
-    backlog: [chart("Backlog", at, [["waiting", waits]], shown, { until })],
-    read: [series.positions.some(Boolean) ? chart("Read in a window", at, [["read", read]], shown, { until }) : chart("Items in a window", at, [["items", items]], count, { least: 4, until })],
+    backlog: [chart("Backlog", at, [["waiting", waits]], shown, { ...scale, until })],
+    read: [series.positions.some(Boolean) ? chart("Read in a window", at, [["read", read]], shown, { ...scale, until }) : chart("Items in a window", at, [["items", items]], count, { least: 4, until })],
     rejected: series.rejected.some(Boolean) ? [chart("Rejected in a window", at, [["rejected", rejected]], count, { least: 4, until })] : [],
     partitions: named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4, until })] : [],
     times: series.slots_seconds.some(Boolean) ? [chart("Time of a window", at, [["slots", slots], ["commit", commit]], duration, { least: 0.1, until })] : [],
@@ -97,7 +112,7 @@ export function charted(main, run, chosen) {
     const isSame = window === (status?.window ?? 0);
     if (!turn.isDue() || (isSame && !isLive(status))) return;
     window = status?.window ?? 0;
-    const renewed = turn.take(async () => { series = isSame && series ? series : await ask("series"); });
+    const renewed = turn.take(async (ask) => { series = isSame && series ? series : await ask("series"); });
     void renewed.then(() => redraw(place, chosen(overTime(series, status)), isSame), () => { window = null; });
   };
   main.append(place);

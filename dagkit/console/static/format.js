@@ -7,6 +7,8 @@ const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 1 });
 export const count = (number) => (number === null || number === undefined ? null : whole.format(number));
 export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 export const rate = (number) => (number === null || number === undefined ? null : `${(number < 1 ? small : short).format(number)}/s`);
+// For the labels of an axis.
+export const compact = (number) => short.format(number);
 export const percent = (share) => `${Math.round(share * 100)} %`;
 // Unfinished work is never 100 %: a slot has read all of its input before it has processed the last items.
 export const partDone = (share) => percent(Math.min(share, 0.99));
@@ -27,7 +29,7 @@ export const skew = (operator) => (operator.skew === null ? null : `${operator.s
 
 // Positions of an operator in their unit, and sums of positions by their unit.
 export const amount = (number, unit) => (unit === "byte" ? bytes(number) : counted(Math.round(number), unit));
-export const amounts = (sums) => Object.entries(sums ?? {}).map(([unit, number]) => amount(number, unit)).join(" and ") || bytes(0);
+export const amounts = (sums) => Object.entries(sums ?? {}).map(([unit, number]) => amount(number, unit)).join(" and ") || "0";
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return null;

@@ -4,8 +4,8 @@ import { h, section } from "./dom.js";
 import { amount, amounts, count, counted, duration, lately, partDone, time } from "./format.js";
 import { isLive } from "./operators.js";
 
-const KINDS = ["amiss", "warn", "fine"];
-const MARKS = { amiss: "✕", warn: "!", fine: "✓" };
+const KINDS = ["amiss", "warn", "fine", "note"];
+const MARKS = { amiss: "✕", warn: "!", fine: "✓", note: "·" };
 const SPREAD = 0.2;
 const SLOW_SECONDS = 60; // an element that takes longer than this is named
 
@@ -66,7 +66,7 @@ function troubles(status) {
   }
   for (const { text, since, details, warns, view } of status.remarks) {
     const more = view ? [" ", h("a", { href: `#/${view}` }, "More")] : [];
-    sentences.push([warns ? "warn" : "fine", `${upper(text)}${since ? `, since ${lately(since)}` : ""}${details && `; ${details}`}.`, ...more]);
+    sentences.push([warns ? "warn" : "note", `${upper(text)}${since ? `, since ${lately(since)}` : ""}${details && `; ${details}`}.`, ...more]);
   }
   return sentences;
 }
@@ -80,9 +80,10 @@ function keepsUp(status) {
   const done = sums([...read, ...taken("done")]);
   const whole = sums([...read, ...Object.entries(status.queued ?? {}), ...taken("amounts")]);
   const total = (all) => Object.values(all).reduce((sum, number) => sum + number, 0);
+  const isLong = status.remarks.some(({ warns, view }) => warns && view === "windows");
+  const isTroubled = status.waits_for?.length || isLong; // `troubles` has these sentences
   if (total(whole) <= total(sums(read))) {
-    const isLong = status.remarks.some(({ warns, view }) => warns && view === "windows");
-    if (status.waits_for?.length || isLong) return []; // `troubles` has these sentences
+    if (isTroubled) return [];
     return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
   }
   const share = total(done) / total(whole);
@@ -93,7 +94,7 @@ function keepsUp(status) {
   const isWide = most - least > Math.max(1, SPREAD * (status.eta_seconds ?? 0)); // as `dagkit top` decides
   const spread = isWide ? ` (${about(least)} to ${about(most)})` : "";
   const left = (status.eta_seconds ?? null) === null ? "" : `, about ${about(status.eta_seconds)} left${spread}`;
-  const sentences = [["fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
+  const sentences = [[isTroubled ? "note" : "fine", h("progress", { max: "1", value: share, "aria-label": "read" }),
     ` ${partDone(share)}: ${amounts(done)} of ${amounts(whole)} read${speed}${left}.`]];
   const slow = status.working.map((each) => [each, (new Date(status.at) - new Date(each.since)) / 1000]).find(([, took]) => took > SLOW_SECONDS);
   if (slow) sentences.push(["warn", `${slow[0].operator} has worked on ${slow[0].source} for ${duration(slow[1])}${slow[0].fraction === null ? "" : `, ${partDone(slow[0].fraction)} done`}.`]);

@@ -1,6 +1,6 @@
 // A table that the server filters, sorts and pages: one for all lists of the console.
 
-import { ask, pauses } from "./answers.js";
+import { pauses } from "./answers.js";
 import { button, h, table } from "./dom.js";
 import { count } from "./format.js";
 
@@ -33,7 +33,7 @@ export const inFolder = (paths) => (folderOf(paths) ? [h("p", { class: "quiet" }
 export async function listing(main, title, name, columns, { parameters = {}, nothing, key = name, level = "h2", follows = "windows", searches = true, above = null } = {}) {
   const kept = inAddress(key);
   const asked = { like: kept.get("like") ?? "", sort: kept.get("sort") ?? "", after: Number(kept.get("after")) || 0 };
-  const turn = pauses(follows === "status" ? 1000 : undefined);
+  const turn = pauses();
   let page = null, window = null, typing = 0, number = 0, isStopped = false;
 
   const field = h("input", { type: "search", "aria-label": `Filter ${title}`, placeholder: "Filter", autocomplete: "off", value: asked.like,
@@ -66,7 +66,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
     isStopped = !(searches || resumes || asked.like || asked.sort);
     do {
       const began = performance.now();
-      const answer = await turn.take(() => ask(name, { ...parameters, ...asked, limit: ROWS }));
+      const answer = await turn.take((ask) => ask(name, { ...parameters, ...asked, limit: ROWS }));
       if (own !== number) return; // it was asked for something else meanwhile
       page = answer;
       shown();

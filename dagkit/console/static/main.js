@@ -1,6 +1,6 @@
 // The frame of the console: which view is shown, the state of the run, and the control.
 
-import { HERE, ask, command } from "./answers.js";
+import { HERE, MOST_MILLIS, ask, command } from "./answers.js";
 import { button, h } from "./dom.js";
 import { duration, time } from "./format.js";
 import { isLive } from "./operators.js";
@@ -14,6 +14,7 @@ import { decisions, items, splits, work } from "./view_work.js";
 import { chains, windows } from "./view_windows.js";
 
 const VIEWS = [overview, graph, windows, log, work, items, files, decisions, splits, compare, configuration, chains];
+const EVERY_MILLIS = 1000; // as the driver writes its status
 const found = (id) => document.getElementById(id);
 
 // What all views share: the last overview, and the last status of a run, which changes while it runs.
@@ -66,14 +67,21 @@ async function refresh() {
 }
 
 function listen() {
+  let last = 0;
   const events = new EventSource(`${HERE}api/v1/events`);
   events.addEventListener("status", (event) => {
     const status = JSON.parse(event.data);
     if (!status || !run.overview) return;
     run.status = status;
+    last = performance.now();
     head();
     shown?.update?.(run);
   });
+  // The last news may come while a view pauses.
+  setInterval(() => {
+    const ago = performance.now() - last;
+    if (ago > 2 * EVERY_MILLIS && ago < MOST_MILLIS + 2 * EVERY_MILLIS) shown?.update?.(run);
+  }, EVERY_MILLIS);
   events.addEventListener("open", () => cutOff(false));
   events.addEventListener("error", () => cutOff(true));
 }

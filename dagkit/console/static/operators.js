@@ -1,10 +1,13 @@
 // The table of operators, which the overview and the graph show.
 
 import { h } from "./dom.js";
-import { amount, count, duration, partDone, percent, rate, skew } from "./format.js";
+import { amount, count, duration, moment, partDone, percent, rate, skew } from "./format.js";
 import { listing } from "./listing.js";
 
 export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
+
+// Where the figures of a driver that wrote no end come from: the ledger may have windows that it did not report any more.
+export const asReported = (status) => (["killed", "silent"].includes(status.state) ? `, as its driver last reported them, at ${moment(status.reported)}` : "");
 
 export const operators = (main, run) => listing(main, "Operators", "operators", () => columns(isLive(run.status)), { follows: "status" });
 

@@ -2,7 +2,7 @@
 
 import { ask } from "./answers.js";
 import { h, section, table } from "./dom.js";
-import { bytes, count, counted, moment, partDone } from "./format.js";
+import { amount, amounts, bytes, count, counted, moment, partDone } from "./format.js";
 import { folderOf, inFolder, listing } from "./listing.js";
 import { linked } from "./view_windows.js";
 
@@ -20,7 +20,9 @@ async function open(main, run, path) {
     const here = location.hash.split("?")[1] ?? "";
     choices.replaceChildren(...[["", "All", sum("files")], ...Object.entries(STATES).map(([state, title]) => [state, title, sums[state]?.files ?? 0])].map(([state, title, number]) =>
       h("a", { class: "choice", href: `#/files${only(state)}`, "aria-current": only(state) === (here && `?${here}`) ? "true" : null }, `${title} `, h("b", {}, count(number)))));
-    totals.replaceChildren(sum("files") ? `${counted(sum("files"), "file")} with ${bytes(sum("bytes"))}; ${sum("left") ? `${bytes(sum("left"))} wait` : "nothing waits"}.` : "");
+    const left = sums.waiting?.left ?? {}, number = Object.values(left).reduce((total, each) => total + each, 0);
+    const all = sum("bytes") ? `${counted(sum("files"), "file")} with ${bytes(sum("bytes"))}` : counted(sum("files"), "source");
+    totals.replaceChildren(sum("files") ? `${all}; ${number ? `${amounts(left)} wait${number === 1 ? "s" : ""}` : "nothing waits"}.` : "");
     return inFolder(pathsOf(rows));
   };
   const files = await listing(main, "Input files", "files", ({ rows }) => columns(folderOf(pathsOf(rows))), { nothing: "The ledger names no file.", above });
@@ -59,14 +61,14 @@ function reading(read, index) {
   const facts = [
     read.found && `Found by ${read.finder} at ${moment(read.found)}, in block ${count(read.found_by)} of its chain.`,
     read.taken_by ? `Given to window ${count(read.taken_by)}.` : "No committed window has taken it yet; one that runs may read it.",
-    read.pending === null ? "Work without an end waits." : read.pending ? `${bytes(read.pending)} wait.` : !read.unread && "All of it was read.",
-    read.unread > 0 && `${bytes(read.unread)} were set aside or given up, and not read.`,
+    read.pending === null ? "Work without an end waits." : read.pending ? `${amount(read.pending, read.unit)} wait${read.pending === 1 ? "s" : ""}.` : !read.unread && "All of it was read.",
+    read.unread > 0 && `${amount(read.unread, read.unit)} were set aside or given up, and not read.`,
   ];
   return section(`Reading ${index + 1}`, h("p", { class: "path quiet" }, read.source), h("p", {}, facts.filter(Boolean).join(" ")),
     table("Windows", [
       ["Window", linked, "number"],
       ["Reader", (row) => row.operator],
-      ["Read", (row) => bytes(row.bytes), "number"],
+      ["Read", (row) => (row.bytes === null ? null : amount(row.bytes, read.unit)), "number"],
       ["Items", (row) => count(row.items), "number"],
       ["Wrote to", (row) => row.outputs.join(", "), "path"],
     ], read.windows, "No committed window has read it."),

@@ -3,7 +3,7 @@
 import { ask, pauses } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
 import { failures } from "./failures.js";
-import { isLive, operators } from "./operators.js";
+import { asReported, isLive, operators } from "./operators.js";
 import { tap } from "./tap.js";
 import { amount, amounts, count, duration, percent, rate, skew } from "./format.js";
 
@@ -24,7 +24,7 @@ async function open(main, run, wanted) {
   field.addEventListener("input", (event) => void (event.inputType ? suggest() : find())); // a choice from the list has no type
   const below = h("div", {}), legend = h("span", { class: "quiet" });
   main.append(h("div", { class: "tools" }, bar, search, legend), h("div", { class: "beside" }, canvas, about), below);
-  const turn = pauses(1000);
+  const turn = pauses();
   let drawing = null, streams = [];
 
   async function draw() {
@@ -50,9 +50,9 @@ async function open(main, run, wanted) {
   // The figures of the operators that are drawn.
   async function live() {
     const names = [...drawing.querySelectorAll(".box:not(.module)")].map((box) => box.dataset.name);
-    const found = run.status && names.length ? (await turn.take(() => ask("operators", { name: names, limit: 500 }))).rows : [];
+    const found = run.status && names.length ? (await turn.take((ask) => ask("operators", { name: names, limit: 500 }))).rows : [];
     annotate(drawing, streams, found, isLive(run.status));
-    legend.textContent = !run.status ? "" : isLive(run.status) ? "On the streams: items per second, and what waits." : "On the streams: the items of the last launch.";
+    legend.textContent = !run.status ? "" : isLive(run.status) ? "On the streams: items per second, and what waits." : `On the streams: the items of the last launch${asReported(run.status)}.`;
     const error = run.status?.error;
     if (error?.operator && !error.again) markFailed(error, names.includes(error.operator) ? [] : (await places(`name="${error.operator}"`)).rows.flatMap(({ frames }) => frames));
   }

@@ -31,7 +31,7 @@ async function open(main, run, least) {
   const follow = toggled("Follow", true, (isOn) => { follows = isOn; });
   const since = toggled("Time since", false, (isOn) => { shown = isOn ? ago : instant; lines.redraw(); });
   main.append(h("div", { class: "bar" }, ...choices, follow, since));
-  const lines = await listing(main, "Log", "log", ({ like }) => columns(run, least, shown, plain(like)), { parameters: { least }, nothing: "The log has no such line. Only a folder on this machine keeps one.", follows: "status" });
+  const lines = await listing(main, "Log", "log", ({ like }) => columns(run, least, shown, plain(like)), { parameters: { least }, nothing: `The log has no such line.${run.overview.path?.includes("://") ? " It is kept only for an application whose folder is on this machine, not in an object store." : ""}`, follows: "status" });
   return { update: (now) => { if (follows) lines.update(now); } };
 }
 

@@ -6,7 +6,7 @@ import { figures, h, section, table } from "./dom.js";
 import { amounts, bytes, count, counted, duration, moment, partDone, time } from "./format.js";
 import { failures } from "./failures.js";
 import { health } from "./health.js";
-import { isLive, operators as tableOfOperators } from "./operators.js";
+import { asReported, isLive, operators as tableOfOperators } from "./operators.js";
 import { rowsOfLog } from "./view_log.js";
 import { rowsOfWindows } from "./view_windows.js";
 
@@ -31,15 +31,17 @@ function open(main, run) {
     if (!turn.isDue() || (window === last && !isLive(run.status))) return;
     const first = last < 0, isSame = window === last;
     last = window;
-    const warned = () => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
+    const warned = (ask) => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
     if (isSame) {
       warnings.replaceChildren(...warning(await turn.take(warned), run));
       if (series) drawCharts(isSame);
       return;
     }
-    const recent = ask("windows", { limit: 10 });
-    if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
-    const [renewed, page, log] = await turn.take(() => Promise.all([ask("series"), recent, warned()]));
+    const [renewed, page, log] = await turn.take((ask) => {
+      const recent = ask("windows", { limit: 10 });
+      if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
+      return Promise.all([ask("series"), recent, warned(ask)]);
+    });
     series = renewed;
     drawCharts(isSame);
     windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
@@ -89,7 +91,8 @@ function summed({ overview: known, status }) {
   const windows = ["Last window", status.window ? count(status.window) : null, time(status.committed_at)];
   const running = status.in_flight.map((each) => ["In progress", `window ${count(each.window)}`,
     `${counted(each.elements, "element")}, for ${duration((new Date(status.at) - new Date(each.since)) / 1000)}`]);
-  const pending = ["Waiting", amounts(Object.keys(status.pending).length ? status.pending : status.queued), counted(status.pending_elements, "element")];
+  const waits = Object.keys(status.pending).length ? status.pending : status.queued, isEndless = status.pending_elements && !Object.keys(waits).length;
+  const pending = ["Waiting", amounts(waits), isEndless ? `${counted(status.pending_elements, "element")} followed` : counted(status.pending_elements, "element")];
   const read = amounts(status.read);
   const complete = [`${counted(totals.files, "file")} completed`, totals.files && bytes(totals.completed), isLive(status) && status.visible_at && `the next at ${time(status.visible_at)}`];
   const written = ["Written", bytes(totals.written), complete.filter(Boolean).join(", ")];
@@ -103,7 +106,8 @@ function summed({ overview: known, status }) {
       driver, ...spark,
     ]));
   }
-  return section("Last launch", figures([
+  const reported = asReported(status);
+  return section("Last launch", reported && h("p", { class: "quiet" }, `The sums of the launch${reported}. Windows, Items and Compare have also what was committed after that.`), figures([
     windows,
     ["Windows", count(totals.windows), `since ${moment(status.since)}`],
     ["Read", read, `${counted(totals.elements_found, "element")} found`],

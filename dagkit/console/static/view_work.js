@@ -58,14 +58,14 @@ export const splits = {
   id: "splits",
   title: "Splits",
   open: async (main) => {
-    main.append(h("p", {}, "A split divides a range while it is read, so that no slot and no window waits for its end: the slot keeps the first part, and the rest goes to another slot or to a later window. Each record is read once."));
+    main.append(h("p", {}, "A split divides a range while it is read, so that no slot and no window waits for its end: the slot keeps the first part, and the rest goes to another slot or to a later window. Each record is read once. Where there was no more to do yet, nothing was divided: that is only summed."));
     const nothing = "Nothing was split. That is in order: each range ended before its window was over, and no slot ran out of work while another one read.";
     const sums = await listing(main, "Reasons", "splits/sums", [
       ["Why", (row) => row.why, "why", "why"],
       ["Splits", (row) => count(row.splits), "number", "splits"],
       ["Handed over", (row) => amounts(row.handed), "number", "handed"],
     ], { nothing, searches: false });
-    const rows = await listing(main, "Splits", "splits", ({ rows }) => SPLITS(rows), { nothing: "", above: ({ rows }) => inFolder(sourcesOf(rows)) });
+    const rows = await listing(main, "Splits", "splits", ({ rows }) => SPLITS(rows), { nothing: "", searches: false, above: ({ rows }) => inFolder(sourcesOf(rows)) });
     return { update: (now) => [sums, rows].forEach((part) => part.update(now)) };
   },
 };
@@ -142,7 +142,7 @@ export const work = {
     const outcome = h("p", { role: "status" });
     const again = (row) => (row.state === "set aside" ? retry(row, outcome, () => isLive(run.status)) : null);
     const columns = [["State", (row) => row.state, "", "state"], ...LEFT, ...(run.overview.allows_control ? [["", again, "rare"]] : [])];
-    parts.push(await listing(main, "Set aside or waiting", "work", columns, { nothing: "Nothing waits." }));
+    parts.push(await listing(main, "Set aside, waiting or followed", "work", columns, { nothing: "Nothing waits." }));
     main.append(outcome, h("p", { class: "quiet" }, "To retry what was set aside: ", h("code", {}, `dagkit work retry ${run.overview.path} [PLACE]`)));
     parts.push(await listing(main, "Given up", "given-up", LEFT, { nothing: "Nothing was given up." }));
     return { update: (now) => parts.forEach((part) => part.update(now)) };

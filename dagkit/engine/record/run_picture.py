@@ -1,10 +1,12 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
+from statistics import median
 from typing import Any
 
 from dagkit.api.metrics import Counted, Metric
@@ -40,10 +42,14 @@ from dagkit.engine.record.snapshot import (
 )
 from dagkit.engine.record.statistics import AVERAGED, Balance, Lately, Partitions, rejected_by
 from dagkit.errors import DagkitError
+from dagkit.ground.amounts import BYTE
 from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
 
 _logger = logging.getLogger(__name__)
+
+_FEWEST_TIMES, _MOST_TIMES = 5, 100
+"""From how many windows on, and from how many at most, it is known how long a window usually takes."""
 
 
 @dataclass
@@ -56,6 +62,8 @@ class RunPicture:
     plan: Plan
     counting: Mapping[str, Sequence[Metric]] = field(default_factory=dict)
     """The metrics that count what an operator leaves out or reads again, by operator."""
+    units: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    """By operator, the unit of its positions, and whether it reads them. Without an entry, it reads bytes."""
     _now: RunSnapshot = field(init=False)
     """Replaced as a whole, so that another thread reads one state of it."""
     _lately: dict[str, Lately] = field(default_factory=dict)
@@ -65,25 +73,25 @@ class RunPicture:
     _paces: dict[str, Pace] = field(default_factory=dict)
     """The paces of the operators with pending work."""
     _trend: BacklogTrend = field(default_factory=BacklogTrend)
+    _times: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
+    """How long the last windows took, in milliseconds."""
     _decided: dict[str, int] = field(default_factory=dict)
     """The partitions of the last decision on each operator."""
 
     def __post_init__(self) -> None:
         stage_of = {name: stage.name for stage in self.plan.stages for name in stage.operators}
-        operators = tuple(
-            OperatorFigures(
-                name=planned.name,
-                stage=stage_of.get(planned.name, planned.stage),
-                partitions=len(planned.partitions),
-                wanted=len(planned.partitions),
-            )
-            for planned in self.plan.operators
-        )
+        operators = []
+        for planned in self.plan.operators:
+            name, count = planned.name, len(planned.partitions)
+            unit, reads = self.units.get(name, (BYTE, True))
+            stage = stage_of.get(name, planned.stage)
+            figures = OperatorFigures(name=name, stage=stage, partitions=count, wanted=count, unit=unit, reads=reads)
+            operators.append(figures)
         stages = tuple(
             StageFigures(name=stage.name, operators=stage.operators, level=stage.level) for stage in self.plan.stages
         )
         inputs = tuple(InputActivity(operator=name) for name in self._fed_by)
-        self._now = self.first.model_copy(update={"stages": stages, "operators": operators, "inputs": inputs})
+        self._now = self.first.model_copy(update={"stages": stages, "operators": tuple(operators), "inputs": inputs})
 
     @cached_property
     def _fed_by(self) -> Mapping[str, frozenset[str]]:
@@ -256,8 +264,14 @@ class RunPicture:
             windows=1, positions=event.positions, written=event.written, files=event.files, completed=event.completed
         )
         before, now = self._now, self.clock.now()
+        windows = before.windows
+        ended = [window for window in windows.in_flight if window.window == event.window_id]
+        is_slow = any(windows.is_slow(window, event.millis) for window in ended)
+        self._times.append(event.millis)
         self._set(
-            windows=before.windows.without(event.window_id),
+            windows=windows.without(event.window_id),
+            usual_millis=median(self._times) if len(self._times) >= _FEWEST_TIMES else None,
+            slow_millis=event.millis if is_slow else None,
             window=event.window_id,
             block=event.block,
             committed_at=now,

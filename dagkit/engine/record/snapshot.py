@@ -21,10 +21,12 @@ State = Literal["starting", "running", "draining", "stopped", "failed", "restart
 
 LEAST_BUSY = 0.05
 """The least share of the time by which an operator is called the busiest."""
-_LONG_SECONDS = 20.0
+_LONG_MILLIS = 20_000.0
 """A window that takes less time is not overdue."""
 _UNUSUAL = 3
 """A window is overdue after so many times its time."""
+_SLOW_MILLIS, _SLOW_TIMES = 5000.0, 20
+"""A window is also overdue after this time, besides the one it was to last, and so many times that of other windows."""
 MOST_REJECTED = 10
 """How many samples of rejected records an operator keeps."""
 MOST_PARTITIONS = 10
@@ -63,10 +65,9 @@ class RunningWindow(_Part):
     shares: Mapping[str, float] = {}
     """The share of each operator in the time of its slots so far, 0 to 1, without small ones; empty if unknown."""
 
-    def is_overdue(self, at: datetime) -> bool:
-        """Whether it runs for so long that rates and estimates, which are those of the window before, mislead."""
-        seconds = (at - self.since).total_seconds()
-        return seconds > _LONG_SECONDS and seconds * 1000 > _UNUSUAL * (self.lasts_millis or inf)
+    def is_overdue(self, millis: float) -> bool:
+        """Whether it is overdue after this time, however long other windows took."""
+        return millis > max(_LONG_MILLIS, _UNUSUAL * (self.lasts_millis or inf))
 
 
 class PendingInput(_Part):
@@ -290,13 +291,24 @@ class Windows(Group):
     in_flight: tuple[RunningWindow, ...] = ()
     working: tuple[SlotAtWork, ...] = ()
     """The elements that slots process in these windows: at most ten, those that take longest first."""
+    usual_millis: float | None = None
+    """The median time of the last windows of this launch; None if they are few."""
+    slow_millis: float | None = None
+    """The time of the last committed window, if it took much longer than was usual."""
 
     def is_quiet(self, since: datetime) -> bool:
         """Whether no window is in flight, and the last one was committed before a time."""
         return not self.in_flight and self.committed_at is not None and self.committed_at <= since
 
+    def is_slow(self, window: RunningWindow, millis: float) -> bool:
+        """Whether a time is much longer than a window was to last, and than others took."""
+        least = _SLOW_MILLIS + (window.lasts_millis or 0.0)
+        return self.usual_millis is not None and millis > max(least, _SLOW_TIMES * self.usual_millis)
+
     def overdue(self, at: datetime) -> RunningWindow | None:
-        return next((window for window in self.in_flight if window.is_overdue(at)), None)
+        """The window that runs for so long that rates and estimates, which are those of the windows before, mislead."""
+        millis = ((window, (at - window.since).total_seconds() * 1000) for window in self.in_flight)
+        return next((window for window, ran in millis if window.is_overdue(ran) or self.is_slow(window, ran)), None)
 
     def stopped(self) -> "Windows":
         """Return these when no window is in flight any more."""

@@ -12,7 +12,7 @@ from dagkit.api.metrics import MetricsAggregator, aggregated
 from dagkit.api.operators import REJECTED, Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.stats import Capacity, OperatorStats, PortStats
-from dagkit.api.work import SplittableOperator, unit_of, work_port
+from dagkit.api.work import SplittableOperator, reads_positions, unit_of, work_port
 from dagkit.engine.program.program import Program
 from dagkit.engine.record.run_events import StageRun
 from dagkit.engine.record.snapshot import PartitionShare, Rates
@@ -71,7 +71,7 @@ def stats_of(
         busy_millis=figures.busy_millis,
         positions=figures.read,
         unit=unit,
-        reads=not isinstance(operator, SplittableOperator) or operator.reads_positions,
+        reads=reads_positions(operator),
         metrics=figures.metrics,
         underway=figures.underway,
     )

@@ -117,7 +117,7 @@ def test_a_file_that_only_the_receiver_counted_was_found():
         ({"byte": 1000}, 80, 1, "1.0 kB read, 80 B written to 1 file"),
         ({"byte": 1000}, 80, 0, "1.0 kB read, 80 B written"),
         ({"byte": 1000}, 0, 0, "1.0 kB read, nothing written"),
-        ({}, 0, 1, "0 B read, nothing written, 1 file completed"),
+        ({}, 0, 1, "nothing read, nothing written, 1 file completed"),
         ({"offset": 12345, "byte": 9}, 8, 0, "9 B and 12,345 offsets read, 8 B written"),
     ],
 )
@@ -181,7 +181,7 @@ def at_work():
         (1, Committed(3, 5000.0, {}, 1, 0, received=0), "window 3: no input, 1 file completed in 5.0 s"),
         (1, Committed(3, 5000.0, {}, 0, 0, received=0), "window 3: no input, only work that was due in 5.0 s"),
         (1, Committed(3, 5000.0, {}, 0, 0, received=3), "window 3: 3 items handled, 0 B written in 5.0 s"),
-        (1, Committed(3, 5000.0, {}, 0, 0), "window 3: 0 B read, 0 B written in 5.0 s"),
+        (1, Committed(3, 5000.0, {}, 0, 0), "window 3: nothing read, 0 B written in 5.0 s"),
         (1, at_work, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s"),
         (0, at_work, ""),
     ],

@@ -234,15 +234,34 @@ def test_the_fields_of_groups_stand_among_the_others_in_the_status_file(picture)
     status = json.loads(bytes_of(seen(picture, *WINDOW)))
     assert " ".join(status) == (
         "format application application_path version driver master command until since at state step spark_page "
-        "resumed_after window block committed_at in_flight working stages operators totals pending_elements "
-        "pending_positions positions_per_second queued set_aside last_aside eta_seconds eta_least_seconds "
-        "eta_most_seconds grows_since inputs visible_at waits_for user_metrics left_out read_again error"
+        "resumed_after window block committed_at in_flight working usual_millis slow_millis stages operators totals "
+        "pending_elements pending_positions positions_per_second queued set_aside last_aside eta_seconds "
+        "eta_least_seconds eta_most_seconds grows_since inputs visible_at waits_for user_metrics left_out read_again "
+        "error"
     )
     assert " ".join(status["operators"][0]) == (
         "name stage partitions wanted received sent rejects_since rejected_share rejected_records positions unit reads "
         "received_per_second sent_per_second positions_per_second busy skew by_partition elements_begun pending "
         "underway eta_seconds"
     )
+
+
+def test_a_window_that_takes_much_longer_than_the_last_ones_is_slow_while_it_runs_and_after_it(picture, clock):
+    def window(number, seconds, lasts=500.0):
+        picture(Started(number, 1, lasts))
+        clock.instant += timedelta(seconds=seconds)
+        windows = picture.snapshot().windows
+        overdue = windows.overdue(clock.now())
+        picture(Committed(number, 1000.0 * seconds, {"byte": 8}, 0, 0))
+        slow = picture.snapshot().windows.slow_millis
+        return (overdue and overdue.window, slow)
+
+    assert window(3, 15) == (None, None), "the first windows of a launch may take long"
+    assert [window(4 + number, 0.1) for number in range(9)] == [(None, None)] * 9
+    assert window(13, 15) == (13, 15_000.0)
+    assert window(14, 4) == (None, None)
+    assert window(15, 12, lasts=10_000.0) == (None, None), "it was to last that long"
+    assert picture.snapshot().windows.usual_millis == pytest.approx(100.0)
 
 
 def test_a_window_that_found_nothing_runs_no_more(picture):
@@ -253,6 +272,12 @@ def test_a_window_that_found_nothing_runs_no_more(picture):
 def test_the_page_of_spark_is_kept_through_the_later_steps(picture):
     now = seen(picture, Starting("sending code", "http://driver:4040"), Starting("reading the ledger"))
     assert now.spark_page == "http://driver:4040"
+
+
+def test_an_operator_has_its_unit_before_its_first_window(clock):
+    compilation = compile_application(numbers_collected(((3,),)))
+    picture = RunPicture(clock, first_snapshot(), compilation.plan, units={"digits": ("offset", False)})
+    assert (digits(picture.snapshot()).unit, digits(picture.snapshot()).reads) == ("offset", False)
 
 
 def test_no_window_runs_while_another_session_is_opened(picture):
