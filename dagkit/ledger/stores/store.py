@@ -90,6 +90,9 @@ def refused(place: str, error: BaseException, *, action: Literal["read", "writte
                 f"give this user {permission} permission there, or choose another place",
             )
         )
+    if number == errno.ENAMETOOLONG:
+        help_ = "choose a shorter name or path, such as by --path or APPLICATION_PATH; nothing was committed"
+        return StoreError(Fault("store-unreachable", f"{place} is too long a path: {reason_of(error)}", help_))
     return StoreError(
         Fault(
             "store-unreachable",

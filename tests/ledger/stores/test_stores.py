@@ -286,6 +286,12 @@ def test_a_missing_key_keeps_no_other_from_being_deleted(tmp_path):
     assert store.names("f") == []
 
 
+def test_a_path_that_is_too_long_is_called_so(tmp_path):
+    store = LocalStore(tmp_path / ("x" * 300), durable=False)
+    with pytest.raises(StoreError, match=r"is too long a path: File name too long.*\n  help: choose a shorter name"):
+        store.get("status.json")
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO], ids=errno.errorcode.get)
 def test_a_folder_that_cannot_be_synced_leaves_it_unknown_what_was_committed(tmp_path, monkeypatch, number):
     store = LocalStore(tmp_path)
