@@ -65,7 +65,8 @@ def as_json(record: dict[str, Any]) -> str:
 
 def origin_of_files(place: Path, row: str) -> Origin:
     """The files of a folder, or one file. Of several formats, the one that most files have."""
-    paths = list(islice(files_below(place), _MOST_LISTED))
+    # Whole paths, as the application finds them, of which an end may name one.
+    paths = list(islice(files_below(place.resolve() if place.is_dir() else place), _MOST_LISTED))
     if not paths:
         raise WrongUsage(f"the folder {printable(str(place))} has no file to look at")
     formats = {path: _ENDINGS.get(_ending(path), _TEXT) for path in paths}
@@ -309,10 +310,10 @@ def _by_file(
 
 def _end(path: Path, paths: Sequence[Path]) -> str:
     """The shortest end of a path that no other path has: its name, unless files of several folders have that."""
-    whole = path.parent.resolve() / path.name
-    ends = ((length, whole.parts[-length:]) for length in range(1, len(whole.parts)))
-    length = next(length for length, end in ends if sum(other.parts[-length:] == end for other in paths) < 2)
-    return "/".join(PurePath(as_text(str(whole))).parts[-length:])
+    ends = ((length, path.parts[-length:]) for length in range(1, len(path.parts) + 1))
+    others = [other for other in paths if other != path]
+    length = next(length for length, end in ends if all(other.parts[-length:] != end for other in others))
+    return "/".join(PurePath(as_text(str(path))).parts[-length:])
 
 
 def _cells(text: str, separator: str, most: int = 1000) -> list[list[str]]:

@@ -219,10 +219,13 @@ def test_a_folder_and_files_of_any_name_are_read(name, dagkit, write):
     assert sorted(row["city"] for row in rows_written()) == ["Bern", "Oslo", "Rome"]
 
 
-def test_files_of_one_name_in_several_folders_have_each_its_own_encoding(dagkit, folder):
-    for place, encoding, city in [("", "utf-8", "Bâle"), ("a/", "latin-1", "Zürich"), ("b/a/", "utf-8", "Genève")]:
+def test_files_of_one_name_in_several_folders_have_each_its_own_encoding(dagkit, folder, monkeypatch):
+    """Also if the working directory has the name of a folder in it."""
+    for place, encoding, city in [("", "utf-8", "Bâle"), ("in/", "utf-8", "Genève"), ("in/in/", "latin-1", "Zürich")]:
         old_file(folder / f"in/{place}x.csv", f"city\n{city}\n".encode(encoding))
-    made(dagkit, "--from", "in")
+    monkeypatch.chdir("in")
+    assert dagkit("new", "../mine", "--from", ".", "--launch").code == 0
+    monkeypatch.chdir(folder)
     assert sorted(row["city"] for row in rows_written()) == ["Bâle", "Genève", "Zürich"]
 
 
