@@ -337,6 +337,23 @@ def test_the_scale_of_a_chart_has_short_labels_and_is_not_that_of_an_old_peak(fi
     assert finished_page.evaluate(SCALE, [3, 3])[0] < 10
 
 
+def test_the_last_windows_do_not_wait_for_charts_that_cost_more(finished, serve, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    path, ended = tmp_path / "run" / "status.json", json.loads((finished / "status.json").read_text())
+    path.write_text(json.dumps({**ended, "window": 1}))
+    with serve(tmp_path / "run") as url:
+        page, series, asked = open_page(url), json.dumps(Served(url).answer("series")), []
+        costly = {**COSTLY, "server-timing": "cpu;dur=300"}
+        page.route(
+            re.compile("/api/v1/series"), lambda route: asked.append(1) or route.fulfill(body=series, headers=costly)
+        )
+        page.reload()
+        page.locator(".chart canvas").first.wait_for()
+        with page.expect_request(re.compile("/api/v1/windows")):
+            path.write_text(json.dumps(ended))
+        assert len(asked) == 1
+
+
 REACH = """async (state) => {
   const { overTime } = await import('/static/charts.js'), plots = [], made = window.uPlot;
   window.uPlot = function (...options) { const plot = new made(...options); plots.push(plot); return plot; };

@@ -100,7 +100,7 @@ export function overTime(series, status) {
 }
 
 // Draw charts, unless the reader points at them and no window was added.
-export function redraw(place, charts, isSame) {
+function redraw(place, charts, isSame) {
   if (!isSame || !place.matches(":hover")) place.replaceChildren(...charts.flat());
 }
 

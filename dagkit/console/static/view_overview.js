@@ -1,7 +1,7 @@
 // The overview: how far the run is, its operators, the backlog over time, the last windows.
 
 import { ask, pauses } from "./answers.js";
-import { overTime, redraw } from "./charts.js";
+import { charted } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
 import { amounts, bytes, count, counted, duration, moment, partDone, time } from "./format.js";
 import { failures } from "./failures.js";
@@ -15,11 +15,12 @@ const WARNINGS = 5, LAST_LINES = 8;
 export const overview = { id: "overview", title: "Overview", open };
 
 function open(main, run) {
-  const summary = h("div", {}), charts = h("div", { class: "charts" }), place = h("div", {}), windows = h("div", {}), warnings = h("div", {});
-  const ending = h("div", {});
-  main.append(summary, charts, h("div", { class: "pair" }, place, h("div", {}, warnings, windows)));
+  const summary = h("div", {}), place = h("div", {}), windows = h("div", {}), warnings = h("div", {}), ending = h("div", {});
+  main.append(summary);
+  const draw = charted(main, run, ({ backlog, read, rejected, partitions }) => [backlog, read, rejected, partitions]);
+  main.append(h("div", { class: "pair" }, place, h("div", {}, warnings, windows)));
   const turn = pauses();
-  let last = -1, operators = null, series = null;
+  let last = -1, operators = null;
 
   async function update() {
     if (!summary.contains(document.activeElement)) summary.replaceChildren(...health(run), ...failures(run), ending, summed(run));
@@ -27,33 +28,22 @@ function open(main, run) {
     void operators?.then((table) => table.update(run), () => { place.replaceChildren(); operators = null; }); // it is tried again
     if (run.status?.state !== "killed") ending.replaceChildren();
     else if (!ending.hasChildNodes()) ending.replaceChildren(...endOf(run, (await ask("log", { limit: LAST_LINES })).rows));
+    draw(run);
     const window = run.status?.window ?? 0;
     if (!turn.isDue() || (window === last && !isLive(run.status))) return;
     const first = last < 0, isSame = window === last;
     last = window;
-    const warned = (ask) => ask("log", { least: "warning", limit: WARNINGS }); // also while no window is committed
-    if (isSame) {
-      warnings.replaceChildren(...warning(await turn.take(warned), run));
-      if (series) drawCharts(isSame);
-      return;
-    }
-    const [renewed, page, log] = await turn.take((ask) => {
-      const recent = ask("windows", { limit: 10 });
+    const [page, log] = await turn.take((ask) => {
+      const recent = isSame ? null : ask("windows", { limit: 10 });
       if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
-      return Promise.all([ask("series"), recent, warned(ask)]);
+      return Promise.all([recent, ask("log", { least: "warning", limit: WARNINGS })]); // warnings come also while no window is committed
     });
-    series = renewed;
-    drawCharts(isSame);
-    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
+    if (page) windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
     warnings.replaceChildren(...warning(log, run));
-  }
-  function drawCharts(isSame) {
-    const { backlog, read, rejected, partitions } = overTime(series, run.status);
-    redraw(charts, [backlog, read, rejected, partitions], isSame);
   }
   const renew = () => void update().catch((error) => {
     last = -1;
-    if (!run.isLost) charts.replaceChildren(h("p", { class: "fault", role: "alert" }, error.message));
+    if (!run.isLost) windows.replaceChildren(h("p", { class: "fault", role: "alert" }, error.message));
   });
   renew();
   return { update: renew };
