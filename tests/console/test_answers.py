@@ -11,6 +11,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
+from starlette.requests import Request
 
 from dagkit.console import graph_answers, work_answers
 from dagkit.console.run_folder import RunFolder
@@ -286,6 +287,18 @@ def test_first_requests_at_one_time_open_one_console(finished):
         pool.submit(lambda: asyncio.run(ask())).result()
     assert set(statuses) == {200}
     assert list(several.opened) == [name]
+
+
+def test_an_application_whose_ledger_is_damaged_hides_no_other(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "Shop")
+    Ledger.create(tmp_path / "Lost")
+    (tmp_path / "Lost" / "ledger" / "ledger.json").write_text("")
+    several = Several(str(tmp_path), threading.Event(), False, {})
+    rows = json.loads(several.listed(Request({"type": "http"})).body)["rows"]
+    assert {row["name"]: (row["fault"], row["status"] is None) for row in rows} == {
+        "Lost": ("ledger.json is not JSON", True),
+        "Shop": ("", False),
+    }
 
 
 WRONG = {"windows?after=x": 400, "graph?view=none": 400, "windows/9999": 404, "windows/0": 404, "none": 404}

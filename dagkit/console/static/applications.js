@@ -24,7 +24,7 @@ const rank = ({ health }) => RANKS.findIndex((kind) => health?.querySelector(kin
 async function renew() {
   try {
     const { path, rows } = await ask("applications");
-    const judged = rows.map((row) => ({ ...row, health: worst(row.status) })).sort((one, other) => rank(one) - rank(other));
+    const judged = rows.map((row) => ({ ...row, health: worst(row.status, row.fault) })).sort((one, other) => rank(one) - rank(other));
     const running = rows.filter((row) => isLive(row.status)).length;
     beat.textContent = `${rows.length} in ${path}, ${running} running`;
     if (!main.contains(document.activeElement)) main.replaceChildren(table("Applications", COLUMNS, judged, "No application was launched here."));

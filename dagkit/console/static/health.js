@@ -14,8 +14,8 @@ export function health({ status, isLost, overview }) {
   return sentences.length ? [section("Health", listed(sentences))] : [];
 }
 
-// The worst sentence about a run.
-export const worst = (status) => (status ? listed(judged(status).slice(0, 1)) : null);
+// The worst sentence about a run, or why its ledger cannot be read.
+export const worst = (status, fault) => (fault ? listed([["amiss", fault]]) : status ? listed(judged(status).slice(0, 1)) : null);
 
 function judged(status, lost = null) {
   const sentences = [...(lost || (isLive(status) ? keepsUp(status) : ended(status))), ...troubles(status)];
