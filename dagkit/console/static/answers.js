@@ -50,8 +50,8 @@ const LEAST_MILLIS = 1000, SHARE = 100;
 export const MOST_MILLIS = 30000;
 
 // Answers that are renewed while a run lasts: the next one is due after a second, or, up to half a minute, a hundred
-// times the processor time of the last one, so that a part of an open page costs the driver about a hundredth of a core. How long
-// an answer waited for others says nothing about its cost.
+// times the processor time of the last one, so that each part of an open page costs the driver at most a hundredth of a
+// core. How long an answer waited for others says nothing about its cost.
 export function pauses() {
   let due = 0;
   return {
