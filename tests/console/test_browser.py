@@ -337,6 +337,19 @@ def test_the_scale_of_a_chart_has_short_labels_and_is_not_that_of_an_old_peak(fi
     assert finished_page.evaluate(SCALE, [3, 3])[0] < 10
 
 
+def test_a_table_is_renewed_although_a_link_in_it_was_opened_in_another_tab(finished, serve, open_page, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    path, ended = tmp_path / "run" / "status.json", json.loads((finished / "status.json").read_text())
+    with serve(tmp_path / "run") as url:
+        page = open_page(url)
+        table = page.get_by_role("region", name="Operators")
+        table.get_by_role("link", name="Kept").click(modifiers=["Control"])
+        assert page.evaluate("document.activeElement.textContent") == "Kept"
+        operators = [{**operator, "received": 12_345} for operator in ended["operators"]]
+        path.write_text(json.dumps({**ended, "operators": operators, "at": datetime.now(UTC).isoformat()}))
+        playwright.expect(table).to_contain_text("12,345")
+
+
 def test_the_last_windows_do_not_wait_for_charts_that_cost_more(finished, serve, open_page, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
     path, ended = tmp_path / "run" / "status.json", json.loads((finished / "status.json").read_text())

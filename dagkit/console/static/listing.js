@@ -102,7 +102,7 @@ export async function listing(main, title, name, columns, { parameters = {}, not
   // The newest rows, unless an older page is read, or the keyboard stands in a row.
   function update({ status }) {
     const isNew = follows === "status" || status?.window !== window;
-    if (!follows || asked.after || !isNew || !turn.isDue() || place.contains(document.activeElement?.closest("td"))) return;
+    if (!follows || asked.after || !isNew || !turn.isDue() || place.querySelector("td :focus-visible")) return;
     window = status?.window;
     void load().catch(() => {}); // the header shows that there is no answer
   }
