@@ -395,9 +395,11 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
 
     def context_for(self, path: str) -> ReaderContext[Any]:
         """The reader context for a file, with the block size of its filesystem."""
-        name = PurePosixPath(path)
-        values = next((values for pattern, values in self.by_file.items() if name.match(pattern)), None)
-        context = self.reader_context if values is None else self.reader_context.changed(values)
+        context = self.reader_context
+        if self.by_file:
+            name = PurePosixPath(path)
+            values = next((values for pattern, values in self.by_file.items() if name.match(pattern)), None)
+            context = context if values is None else context.changed(values)
         return context.with_block_size(self.get_default_block_size(path))
 
 
