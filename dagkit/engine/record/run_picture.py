@@ -1,9 +1,10 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from math import isfinite
 from statistics import median
@@ -53,6 +54,24 @@ _FEWEST_TIMES, _MOST_TIMES = 5, 100
 
 
 @dataclass
+class _LatelyOf:
+    """The last windows of one operator."""
+
+    averages: Lately = field(default_factory=Lately)
+    balance: Balance = field(default_factory=Balance)
+    pace: Pace = field(default_factory=Pace)
+    """How fast it works off its queue."""
+    decided: int | None = None
+    """The partitions of the last decision on it."""
+
+    def rates(self, partitions: Partitions, ended: datetime) -> Rates:
+        """The rates after a window, with how the work is divided among partitions if there are several."""
+        rates = self.averages.rates(len(partitions))
+        self.balance.add(partitions, ended)
+        return rates if len(partitions) == 1 else rates.divided(list(self.balance.shares()))
+
+
+@dataclass
 class RunPicture:
     """The picture of one launch. The loop's thread updates it; any thread may take a snapshot."""
 
@@ -66,17 +85,11 @@ class RunPicture:
     """By operator, the unit of its positions, and whether it reads them. Without an entry, it reads bytes."""
     _now: RunSnapshot = field(init=False)
     """Replaced as a whole, so that another thread reads one state of it."""
-    _lately: dict[str, Lately] = field(default_factory=dict)
-    """The last windows of each operator that took part in one."""
-    _balances: dict[str, Balance] = field(default_factory=dict)
+    _lately: defaultdict[str, _LatelyOf] = field(default_factory=lambda: defaultdict(_LatelyOf))
     _pace: Pace = field(default_factory=Pace)
-    _paces: dict[str, Pace] = field(default_factory=dict)
-    """The paces of the operators with pending work."""
     _trend: BacklogTrend = field(default_factory=BacklogTrend)
     _times: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
     """How long the last windows took, in milliseconds."""
-    _decided: dict[str, int] = field(default_factory=dict)
-    """The partitions of the last decision on each operator."""
 
     def __post_init__(self) -> None:
         stage_of = {name: stage.name for stage in self.plan.stages for name in stage.operators}
@@ -202,7 +215,7 @@ class RunPicture:
         before, now = self._now, self.clock.now()
         windows = before.windows
         if not windows.in_flight:
-            for pace in (self._pace, *self._paces.values()):
+            for pace in (self._pace, *(operator.pace for operator in self._lately.values())):
                 pace.resume(now)
         self._set(windows=windows.begun(event, now), backlog=before.backlog.taken(event.amounts))
         self._estimate()
@@ -244,7 +257,7 @@ class RunPicture:
         if backlog.pending and readers == 1:
             left = of_run
         elif backlog.pending:
-            left = self._paces.setdefault(operator.name, Pace()).time_for(backlog.positions, self.clock.now())
+            left = self._lately[operator.name].pace.time_for(backlog.positions, self.clock.now())
         seconds = left.seconds if left is not None else None
         return operator if seconds == backlog.eta_seconds else operator.model_copy(update={"eta_seconds": seconds})
 
@@ -288,7 +301,7 @@ class RunPicture:
     def _measured(self, event: Measured) -> None:
         for fact in event.facts:
             if isinstance(fact, Scaled):
-                self._decided[fact.operator] = fact.after
+                self._lately[fact.operator].decided = fact.after
         now = self._now
         figures, before = tuple(self._after(event, each) for each in now.operators), now.metrics
         shown = {name: _plain(metrics) for name, metrics in event.metrics.items()}
@@ -314,40 +327,31 @@ class RunPicture:
                 PendingInput(port=queue.port, elements=queue.blocks, positions=queue.positions) for queue in queues
             )
         }
-        count = now.partitions
+        lately, count = self._lately[now.name], now.partitions
         if partitions := window.operators.get(now.name):
             millis = (window.committed - window.began).total_seconds() * 1000
-            lately, count = self._lately.setdefault(now.name, Lately(window.began)), len(partitions)
+            count = len(partitions)
             for stats in partitions:
-                lately.add(stats, window.committed, millis)
+                lately.averages.add(stats, window.committed, millis)
             inputs = [port for stats in partitions for port in stats.input_ports]
             outputs = [port for stats in partitions for port in stats.output_ports]
             queued = {queue.port for queue in queues}
             positions = now.positions + sum(stats.positions for stats in partitions)
             if queued:
-                self._paces.setdefault(now.name, Pace()).add(window.committed, positions)
+                lately.pace.add(window.committed, positions)
             begun = sum(port.tuple_count for port in inputs if port.port in queued)
             changed |= {
                 "partitions": count,
                 "received": now.received + sum(port.tuple_count for port in inputs),
                 "sent": now.sent + sum(port.tuple_count for port in outputs),
-                "rejections": now.rejections.after(window, lately.rejected_share, now.name),
+                "rejections": now.rejections.after(window, lately.averages.rejected_share, now.name),
                 "positions": positions,
                 "unit": partitions[-1].unit,
                 "reads": partitions[-1].reads,
-                "rates": self._divided(now.name, partitions, window, lately.rates(count)),
+                "rates": lately.rates(partitions, window.committed),
                 "elements_begun": now.backlog.elements_begun + begun,
             }
-        return now.model_copy(update={**changed, "wanted": self._decided.get(now.name, count)})
-
-    def _divided(self, operator: str, partitions: Partitions, window: Measured, rates: Rates) -> Rates:
-        """The rates of an operator, with how its work is divided among its partitions."""
-        if len(partitions) == 1:
-            self._balances.pop(operator, None)
-            return rates
-        balance = self._balances.setdefault(operator, Balance())
-        balance.add(partitions, window.committed)
-        return rates.divided(list(balance.shares()))
+        return now.model_copy(update={**changed, "wanted": count if lately.decided is None else lately.decided})
 
     def _with(
         self, before: Mapping[str, Mapping[str, int]], counted: Counted, window: Measured
@@ -370,7 +374,7 @@ class RunPicture:
         return totals
 
     def _scaled(self, fact: Scaled) -> None:
-        self._decided[fact.operator] = fact.after
+        self._lately[fact.operator].decided = fact.after
         wanted = {"wanted": fact.after}
         operators = (e.model_copy(update=wanted) if e.name == fact.operator else e for e in self._now.operators)
         self._set(operators=tuple(operators))

@@ -101,8 +101,8 @@ class _Window:
 class Lately:
     """The moving averages of one partition, or of all partitions of an operator."""
 
-    began: datetime
-    """When the run began: averages never reach back before it."""
+    began: datetime | None = None
+    """When the run began: averages never reach back before it. None: when the first window began."""
     _windows: deque[_Window] = field(default_factory=deque)
 
     def add(self, stats: OperatorStats, ended: datetime, latency_millis: float) -> None:
@@ -112,6 +112,7 @@ class Lately:
         busy = stats.busy_millis
         rejected = rejected_by(stats)
         began = ended - timedelta(milliseconds=latency_millis)
+        self.began = self.began or began
         self._windows.append(
             _Window(began, ended, taken, sent, rejected, stats.cpu_nanos, latency_millis, stats.positions, busy)
         )
@@ -160,7 +161,7 @@ class Lately:
         )
 
     def _per_second(self, total: float) -> float:
-        if not self._windows:
+        if not self._windows or self.began is None:
             return 0.0
         ended = self._windows[-1].ended
         first = min(window.began for window in self._windows)  # a window counts whole, so the time it took does, too
