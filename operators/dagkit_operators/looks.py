@@ -16,6 +16,7 @@ from pydantic import PrivateAttr
 
 from dagkit import Context, InputOperator, Outage, Unavailable, Until
 from dagkit.ground.urls import is_url, local_path, shown
+from dagkit.ranges import RestrictionTracker
 
 L = TypeVar("L")
 
@@ -117,6 +118,16 @@ def outage_of(server: str) -> Outage:
     """The outage of a server as the readers of this process see it."""
     # It is kept in the process, since each window makes new readers and an outage lasts longer than a window.
     return Outage(server)
+
+
+def defer_unanswered(tracker: RestrictionTracker[Any, Any], outage: Outage, reason: str) -> None:
+    """Defer the rest of an element since a server does not answer.
+
+    A launch with an end waits for unanswered work. Otherwise it would end beside a server that has just been started,
+    and report that all was read.
+    """
+    pause = timedelta(seconds=outage.failed(reason))
+    tracker.defer_remainder(pause, unanswered=True, waits_for=outage.problem)
 
 
 class FileEvents:

@@ -27,7 +27,7 @@ from dagkit_operators.kafka.client import KafkaClient, kafka_refused, offsets_re
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messages, Positioned
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange, place_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
-from dagkit_operators.looks import outage_of
+from dagkit_operators.looks import defer_unanswered, outage_of
 from dagkit_operators.payloads import Rejected, why_invalid
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.records.rejecting import ItemRejected
@@ -204,11 +204,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         """Defer the rest: the cluster does not answer."""
         source.failures.check(self.bootstrap_servers)
         source.leave()
-        outage = self._outage()
-        pause = outage.failed(source.failures.last or reason)
-        # A launch with an end waits for unanswered work. Otherwise it would end beside a broker that has just been
-        # started, and report that all was read.
-        tracker.defer_remainder(timedelta(seconds=pause), unanswered=True, waits_for=outage.problem)
+        defer_unanswered(tracker, self._outage(), source.failures.last or reason)
 
     def _note_answer(self, source: Positioned) -> None:
         """Note that the cluster answers again, if it does: what the reader has may have been fetched before."""

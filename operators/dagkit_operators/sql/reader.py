@@ -1,7 +1,6 @@
 """Reading the rows of queries."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic
 
 from pydantic import PositiveInt, PrivateAttr, field_validator
@@ -11,7 +10,7 @@ from dagkit import Batch, Context, InputPort, OutputPort, SplittableOperator, Un
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.formats.rows import Rows
-from dagkit_operators.looks import outage_of
+from dagkit_operators.looks import defer_unanswered, outage_of
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.connection import Connection, quoted_name
 from dagkit_operators.sql.queries import KeySteps, SqlQuery, SqlRange
@@ -83,9 +82,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
                     yield from reading(element, connection, tracker)
             outage.is_over()
         except Unavailable as error:
-            # A launch with an end waits for unanswered work, instead of reporting that all rows were read.
-            pause = timedelta(seconds=outage.failed(error.problem))
-            tracker.defer_remainder(pause, unanswered=True, waits_for=outage.problem)
+            defer_unanswered(tracker, outage, error.problem)
 
     def _whole(
         self, element: SqlQuery, connection: Connection, tracker: RestrictionTracker[OffsetRange, int]
