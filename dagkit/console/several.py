@@ -17,7 +17,6 @@ from dagkit.console.run_folder import RunFolder
 from dagkit.console.status_answers import status_of
 from dagkit.console.tables import Row
 from dagkit.ground.urls import absolute
-from dagkit.ledger import LedgerError
 from dagkit.runs.inventory.applications import last_launch_in, launched_in, name_of
 
 
@@ -64,10 +63,7 @@ def interface_of_several(place: str, closing: threading.Event, *, allows_control
 
 
 def _row(place: str) -> Row:
-    name, seen, fault = name_of(place), None, ""
-    try:
-        seen = last_launch_in(place)
-    except LedgerError as error:
-        fault = error.faults[0].problem
+    name, (seen, faults) = name_of(place), last_launch_in(place)
     application = name if seen is None else seen.launch.application
+    fault = faults[0].problem if faults else ""
     return {"name": name, "application": application, "status": status_of(seen), "fault": fault}

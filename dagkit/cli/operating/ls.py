@@ -31,11 +31,9 @@ def ls(*, folder: str, output: Output) -> None:
     found: list[tuple[str, SeenRun | None]] = []
     faults: list[Fault] = []
     for place in applications(folder):
-        try:
-            found.append((place, last_launch_in(place)))
-        except LedgerError as error:
-            found.append((place, None))
-            faults += [replace(fault, problem=f"{fault.problem}, in {place}") for fault in error.faults]
+        seen, unreadable = last_launch_in(place)
+        found.append((place, seen))
+        faults += [replace(fault, problem=f"{fault.problem}, in {place}") for fault in unreadable]
     if output.as_json:
         output.document(
             "dagkit.applications/1",

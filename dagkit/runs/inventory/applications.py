@@ -11,7 +11,7 @@ from dagkit.engine.run.launch_record import is_kept
 from dagkit.engine.run.restart_mark import MADE_BESIDE, unfinished_restart
 from dagkit.ground.application_folder import LEDGER
 from dagkit.ground.urls import absolute, is_url
-from dagkit.ledger import Ledger
+from dagkit.ledger import Fault, Ledger, LedgerError
 from dagkit.ledger.stores import open_store
 
 
@@ -25,9 +25,15 @@ def applications(folder: str) -> Iterator[str]:
     return folders_in(folder)
 
 
-def last_launch_in(place: str) -> SeenRun | None:
-    """The last launch of an application, as its driver wrote it; None if it wrote no status."""
-    return seen_in(Ledger.open(absolute(place)))
+def last_launch_in(place: str) -> tuple[SeenRun | None, tuple[Fault, ...]]:
+    """The last launch of an application, as its driver wrote it; None if it wrote no status.
+
+    Also the faults of a ledger that cannot be read: the other applications in a folder are shown nevertheless.
+    """
+    try:
+        return seen_in(Ledger.open(absolute(place))), ()
+    except LedgerError as error:
+        return None, tuple(error.faults)
 
 
 def folders_in(folder: str) -> Iterator[str]:
