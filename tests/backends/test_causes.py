@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any, NoReturn
 
 import pytest
@@ -316,9 +317,29 @@ def test_what_a_child_prints_is_printed_once(monkeypatch):
         assert printed.read() == "of the driver\nof the child\n"
 
 
+@contextmanager
+def in_the_middle_of_writing(write: Callable[[str], object], reading: int, writing: int) -> Iterator[None]:
+    """A thread that waits within `write`, since the pipe is full. It is read half a second later, to `of the child`."""
+
+    def read_all() -> None:
+        written = b""
+        while b"of the child" not in written:
+            written += os.read(reading, 1 << 16)
+
+    writer = threading.Thread(target=write, args=("x" * (1 << 17),))
+    writer.start()
+    while select.select([], [writing], [], 0)[1]:
+        pass
+    reader = threading.Timer(0.5, read_all)
+    reader.daemon = True  # if the child does not write, it waits for ever
+    reader.start()
+    yield
+    join(writer, reader)
+    os.close(reading)
+
+
 def test_a_child_prints_although_a_thread_of_the_driver_was_printing_at_the_fork(monkeypatch):
     reading, writing = os.pipe()
-    written = []
 
     def prints() -> Answer:
         signal.alarm(20)  # ends a child that waits for ever
@@ -326,22 +347,9 @@ def test_a_child_prints_although_a_thread_of_the_driver_was_printing_at_the_fork
         sys.stderr.flush()
         return ANSWER
 
-    def read_all() -> None:
-        while b"of the child" not in b"".join(written):
-            written.append(os.read(reading, 1 << 16))
-
-    with os.fdopen(writing, "w") as stderr:
+    with os.fdopen(writing, "w") as stderr, in_the_middle_of_writing(stderr.write, reading, writing):
         monkeypatch.setattr(sys, "stderr", stderr)
-        writer = threading.Thread(target=stderr.write, args=("x" * (1 << 17),))
-        writer.start()  # the pipe is full then, and it waits in the middle of a line
-        while select.select([], [writing], [], 0)[1]:
-            pass
-        reader = threading.Timer(0.5, read_all)
-        reader.daemon = True  # if the child does not write, it waits for ever
-        reader.start()
         assert run_in_child(prints, 1) == ANSWER
-        join(writer, reader)
-    os.close(reading)
 
 
 def test_the_driver_does_not_wait_for_a_process_that_the_child_leaves_behind():
@@ -408,22 +416,8 @@ def test_a_child_writes_to_the_log_although_a_thread_of_the_driver_wrote_to_it_a
         logger.warning("of the child")
         return ANSWER
 
-    def read_all() -> None:
-        while b"of the child" not in os.read(reading, 1 << 16):
-            pass
-
-    with logged(str(tmp_path), "app"):
-        writer = threading.Thread(target=logger.warning, args=("x" * (1 << 17),))
-        writer.start()  # the pipe is full then, and it waits in the middle of a line
-        while select.select([], [reading], [], 0)[1]:
-            pass
-        reader = threading.Timer(0.5, read_all)
-        reader.daemon = True  # if the child does not write, it waits for ever
-        reader.start()
+    with logged(str(tmp_path), "app"), in_the_middle_of_writing(logger.warning, reading, reading):
         assert run_in_child(writes, 1) == ANSWER
-        join(writer, seconds=120)
-        join(reader, seconds=120)
-    os.close(reading)
 
 
 def test_a_thread_that_sets_up_logging_gets_the_locks_of_handlers_although_another_one_forks(tmp_path):
