@@ -28,6 +28,7 @@ _outages: "WeakSet[Outage]" = WeakSet()
 """Those of this process. One whose server nothing asks any longer is removed with the object that asked."""
 _lock = over_forks(threading.Lock())
 _LONG_SECONDS = 5.0
+"""After this time an outage is reported, even if another one was reported within the minute before."""
 _FORGOTTEN_SECONDS = 120.0
 """After this time without another failure, nothing asks the server any longer: an attempt may take long."""
 

@@ -340,17 +340,18 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         if not self._left_out:
             self._incomplete.forget_gone(KEPT_OF_GONE)
         self._logged = self._incomplete.log(self._logged)
-        gone = self._before.seen.gone - self._memory.files
+        seen = self._before.seen
+        gone = seen.gone - self._memory.files
         changed = self._changed_among(new) if gone else []
         forgets = gone > there + KEPT_OF_GONE and not self._left_out  # a folder that may not be read is not gone
         if forgets:
             # Which files are gone is only known after every folder was listed and every file was looked up. Scans
             # leave out both where nothing has changed, so this one is repeated.
             self._memory = FolderMemory()
-            self._before.seen.look_at_each()
+            seen.look_at_each()
             new, there = self._find_new(is_abandoned)
-            gone = self._before.seen.gone
-            self._before.seen.forget_gone()
+            gone = seen.gone
+            seen.forget_gone()
         return _Scanned(new, gone, forgot=forgets, changed=changed, refused=self._incomplete.take_refused())
 
     def _changed_among(self, new: list[bytes]) -> list[str]:

@@ -95,15 +95,14 @@ class Deduplicate(Operator, Generic[T]):
         self.last_seen[key] = self._window_id
         # Sorting all keys for each new one would take quadratic time, so many are forgotten at a time.
         if is_first and len(self.last_seen) > self.most_keys + self.most_keys // SLACK:
-            self._forget_beyond(self.most_keys)
+            self._forget_oldest()
         return is_first
 
-    def _forget_beyond(self, most: int) -> None:
+    def _forget_oldest(self) -> None:
         """Forget the keys that occurred longest ago, by window; in one window, those that were new first."""
-        beyond = len(self.last_seen) - most
-        if beyond > 0:
-            self._forget(sorted(self.last_seen, key=self.last_seen.__getitem__)[:beyond])
-            self.keys_over_limit += beyond
+        beyond = len(self.last_seen) - self.most_keys
+        self._forget(sorted(self.last_seen, key=self.last_seen.__getitem__)[:beyond])
+        self.keys_over_limit += beyond
 
     def _forget(self, keys: Sequence[Any]) -> None:
         for key in keys:
