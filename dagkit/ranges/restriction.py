@@ -56,6 +56,7 @@ class RestrictionTracker(ABC, Generic[R, P]):
 
     _deferred: Deferred[R] | None = None
     _skipped: tuple[OffsetRange, ...] = ()
+    _seen_end: int | None = None
 
     def __init_subclass__(cls, **given: Any) -> None:
         """Disable `try_split_at` in a class that overrides only `try_split`.
@@ -137,6 +138,14 @@ class RestrictionTracker(ABC, Generic[R, P]):
     def skipped(self) -> tuple[OffsetRange, ...]:
         """The claimed offsets that were not read."""
         return self._skipped
+
+    def see_end(self, offset: int) -> None:
+        """Report up to which offset there is something to read: what a range without an end leaves of it is backlog."""
+        self._seen_end = offset
+
+    def seen_end(self) -> int | None:
+        """The offset that the function reported last; None if it reported none."""
+        return self._seen_end
 
     def deferred(self) -> Deferred[R] | None:
         """The deferred work; None if the function deferred none."""

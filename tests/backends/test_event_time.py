@@ -16,6 +16,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.points import Point
 from dagkit.engine.record.history import history
+from dagkit.engine.record.run_events import Committed, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -173,8 +174,12 @@ def test_an_element_that_is_known_to_begin_later_lets_event_time_advance(make):
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
 def test_a_launch_waits_for_endless_work_whose_source_does_not_answer(make, until):
     looks: Looks = ((("tail", -1),),)
-    loop = ran(of_numbers(looks, readers=1, by_now=5, unanswered_at=2), make, until, clock=FakeClock())
+    draw, events = of_numbers(looks, readers=1, by_now=5, unanswered_at=2), list[RunEvent]()
+    loop = ran(draw, make, until, clock=FakeClock(), observers=[events.append])
     assert [each.start for each in loop.checkpoint.queue] == [5]
+    waiting = [event.waiting_positions for event in events if isinstance(event, Committed)]
+    assert 3 in waiting, "it is known while the source does not answer"
+    assert waiting[-1] == 0
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class Numbered(SplittableOperator[Named]):
 
     def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
         start = number = tracker.current_restriction().start
+        tracker.see_end(self.by_now)
         while True:
             if element[1] < 0 and number >= self.by_now:
                 tracker.defer_remainder(timedelta(seconds=1), unanswered=number == self.unanswered_at)

@@ -280,9 +280,7 @@ class PlainReading:
             done.reached[source] = max(filter(None, (done.reached.get(source), reached)))
         self._count(each, stop, tracker, began, ended)
         if rest is not None:
-            completed = each.done.completed + self.elements.done_of(each, element, tracker, rest)
-            done.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
-            rest = replace(rest, done=rest.done._replace(completed=completed))
+            done.underway.append(WorkProgress(each.name, rest.done.completed, rest.amount if rest.has_end else None))
             self._leave(each, rest, deferred, reached, (ended - began) * 1000)
 
     def _send(self, made: Iterator[Any] | None) -> None:

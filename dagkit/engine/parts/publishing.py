@@ -67,9 +67,9 @@ class Publishing(RunPart):
     def _queues(self) -> Sequence[Queue]:
         summary = self._run.summary
         return [
-            Queue(*into.into, *length, unit_of(summary.elements[address].operator))
-            for address, length in self._queue.lengths().items()
-            for into in [summary.addresses[address]]
+            Queue(*summary.addresses[address].into, pending.blocks, pending.positions, unit, pending.endless)
+            for address, pending in self._queue.pending().items()
+            for unit in [unit_of(summary.elements[address].operator)]
         ]
 
     def _committed(

@@ -91,6 +91,8 @@ class Queue:
     blocks: int
     positions: int
     unit: str = BYTE
+    endless: int = 0
+    """How many of the blocks have no end. Their positions are those that were there when a window last read of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,9 @@ class RunPicture:
             visible_at=event.visible,
         )
         self._pace.add(now, before.totals.positions)
+        if any(queue.endless for queue in event.queues):  # no look finds what is added to work without an end
+            self._trend.add(now, self._left)
+            self._set(grows_since=self._trend.grows_since)
         self._estimate()
 
     def _measured(self, event: Measured) -> None:

@@ -165,20 +165,18 @@ class Elements:
         return tracker
 
     def rest_of(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], residual: Any) -> WorkItem:
-        """Return the item that a split of a running item left."""
+        """Return the item that a split of a running item left, with what was done before it."""
         residual = self._checked(element, residual, "tracker")
         if item.restriction is None:
-            return item.part(residual.start, residual.stop)
+            rest, seen = item.part(residual.start, residual.stop), tracker.seen_end()
+            completed = item.done.completed + (rest.start - item.start) * item.density
+            seen_end = 0 if rest.has_end else item.done.seen_end if seen is None else seen
+            return replace(rest, done=rest.done._replace(completed=completed, seen_end=seen_end))
         if not tracker.is_started():
             return self._holding(item, element, residual, item.start, item.end)
         done, left = (self.restrictions.size(element, part) for part in (tracker.current_restriction(), residual))
-        return self._holding(item, element, residual, divided_at(item, done, left, least=1), item.end)
-
-    def done_of(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], rest: WorkItem) -> float:
-        """Return how much of an item was done, in the unit of its amount."""
-        if item.restriction is None:
-            return (rest.start - item.start) * item.density
-        return self.restrictions.size(element, tracker.current_restriction()) if tracker.is_started() else 0.0
+        rest = self._holding(item, element, residual, divided_at(item, done, left, least=1), item.end)
+        return replace(rest, done=rest.done._replace(completed=item.done.completed + done))
 
     def source_to_report(self, item: WorkItem, rest: WorkItem | None) -> str | None:
         """The source whose watermark an item reports when it has been processed; None if it reports none.

@@ -46,15 +46,17 @@ class DoneBefore(NamedTuple):
     """How much was done by those who had the item as their rest, in the unit of its amount: for reports only."""
     turn: int = 0
     """The last window that worked on it; items without an end take turns in this order."""
+    seen_end: int = 0
+    """Of an item without an end, up to where there was something to read when a window last worked on it."""
 
     def further(self, positions: int) -> "DoneBefore":
         """The same for an item that starts so many positions later."""
         apart = self.apart + positions if self.positions else 0
-        return DoneBefore(self.positions, self.millis, apart, 0.0, self.turn)
+        return DoneBefore(self.positions, self.millis, apart, 0.0, self.turn, self.seen_end)
 
     def measured(self, positions: int, millis: float, apart: int) -> "DoneBefore":
         """The same with another measurement: how many positions took how long, and how far before the item they end."""
-        return DoneBefore(positions, millis, apart, self.completed, self.turn)
+        return DoneBefore(positions, millis, apart, self.completed, self.turn, self.seen_end)
 
 
 class Deferral(NamedTuple):
@@ -169,6 +171,8 @@ class WorkItem:
             members["unanswered"] = True
         if deferral.waits_for:
             members["waits_for"] = deferral.waits_for
+        if done.seen_end:
+            members["seen_end"] = done.seen_end
         return members
 
     @property
@@ -248,8 +252,13 @@ class WorkItem:
 
     @property
     def positions(self) -> int:
-        """How many positions of its source it is known to have; shares are none."""
-        return 0 if self.is_shares else self.known_length
+        """How many positions of its source it is known to have; shares are none.
+
+        Of an item without an end, those that a window saw and did not read.
+        """
+        if self.is_shares:
+            return 0
+        return self.known_length if self.has_end else max(0, self.done.seen_end - self.start)
 
     def part(self, start: int, end: int) -> "WorkItem":
         """Return the part of the item from `start` to `end`, or the item itself if that is the whole.
@@ -311,7 +320,7 @@ def _read(members: Mapping[str, Any]) -> WorkItem:
     # most items have never been begun: they share these groups, which costs less memory, and less in a pack
     if get("turn") or get("done_positions") or get("completed"):
         positions, millis, apart = get("done_positions", 0), get("done_millis", 0.0), get("done_apart", 0)
-        done = DoneBefore(positions, millis, apart, get("completed", 0.0), get("turn", 0))
+        done = DoneBefore(positions, millis, apart, get("completed", 0.0), get("turn", 0), get("seen_end", 0))
     if get("due") or get("in_vain") or get("idle_since") or get("unanswered") or get("waits_for"):
         due, in_vain, idle_since = get("due"), get("in_vain", False), get("idle_since")
         deferral = Deferral(due, in_vain, idle_since, get("unanswered", False), get("waits_for", ""))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
+from typing import NamedTuple
 
 from dagkit.api.stats import Backlog
 from dagkit.engine.program.address import Address
@@ -93,6 +94,19 @@ class CountedLane(Lane):
         return lane
 
 
+class PendingWork(NamedTuple):
+    """How much work waits for one input."""
+
+    blocks: int
+    positions: int
+    endless: int
+    """How many of the blocks have no end."""
+
+    @classmethod
+    def of(cls, counts: Iterable[BacklogCount]) -> "PendingWork":
+        return cls(*(sum(each) for each in zip(*((c.blocks, c.positions, c.endless) for c in counts), strict=True)))
+
+
 @dataclass
 class InputQueue:
     """The pending blocks of one input. Each question costs time in proportion to the few at the front only."""
@@ -154,10 +168,6 @@ class InputQueue:
     @property
     def polls(self) -> int:
         return sum(item.deferral.in_vain for item in self.front) + sum(lane.polls for lane in self.lanes)
-
-    @property
-    def positions(self) -> int:
-        return sum(count.positions for count in self.counts)
 
     @property
     def counts(self) -> list[BacklogCount]:
@@ -251,9 +261,13 @@ class WorkQueue:
         self.deferred = _without(self.deferred, part_of, found)
         return found
 
-    def lengths(self) -> dict[Address, tuple[int, int]]:
-        """The number of pending blocks and their total length, by input."""
-        return {into: (len(line), line.positions) for into, line in self.lines.items()}
+    def pending(self) -> dict[Address, PendingWork]:
+        """The pending work by input, without what is deferred because there was nothing to do."""
+        counts = {into: line.counts for into, line in self.lines.items()}
+        for item in self.deferred:
+            if item.deferral.unanswered:
+                counts.setdefault(item.into, []).append(BacklogCount.of([item]))
+        return {into: PendingWork.of(found) for into, found in counts.items()}
 
     def counts(self, into: Address) -> list[BacklogCount]:
         """The backlog of one input without its deferred items."""
@@ -281,11 +295,6 @@ class WorkQueue:
     def polls(self) -> int:
         """How many of them had nothing to do last time."""
         return sum(line.polls for line in self.lines.values())
-
-    @property
-    def positions(self) -> int:
-        """How many positions there are to read; blocks without an end count as 0."""
-        return sum(line.positions for line in self.lines.values())
 
     def millis(self, into: Address, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all pending work of an input."""

@@ -352,10 +352,11 @@ class BacklogCount:
                 self.long += 1
             self.blocks += 1
             self.pieces += pieces
-            if not item.is_shares:
-                self.positions += length
-            if not length and not item.has_end:
+            if not item.has_end:
                 self.endless += 1
+                self.positions += item.positions
+            elif not item.is_shares:
+                self.positions += length
 
     def remove_first(self, item: WorkItem) -> None:
         """Count the first item no longer."""

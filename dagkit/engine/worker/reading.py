@@ -15,7 +15,7 @@ from dagkit.engine.program.entrances import code_of, failing_among, find_record,
 from dagkit.engine.program.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.handover import BoardLink
-from dagkit.engine.work.item import Deferral, DoneBefore, WorkItem, parted
+from dagkit.engine.work.item import Deferral, WorkItem, parted
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask, WorkDone
 from dagkit.engine.worker.tracing import Trace, TracedReading
@@ -186,7 +186,7 @@ class Reading:
         done.amount += length * each.density
         left = replace(
             rest,
-            done=DoneBefore(length, millis, 0, rest.done.completed, self._task.window_id),
+            done=rest.done._replace(positions=length, millis=millis, apart=0, turn=self._task.window_id),
             deferral=Deferral(
                 in_vain=deferred is not None and not length,
                 idle_since=None if length else each.deferral.idle_since,
@@ -228,10 +228,7 @@ class Reading:
         each, residual = in_hand.end(), taken if deferred is None else deferred.residual
         if residual is None:
             return each, None, deferred, tracker.skipped()
-        rest = self.elements.rest_of(each, element, tracker, residual)
-        completed = each.done.completed + self.elements.done_of(each, element, tracker, rest)
-        rest = replace(rest, done=rest.done._replace(completed=completed))
-        return each, rest, deferred, tracker.skipped()
+        return each, self.elements.rest_of(each, element, tracker, residual), deferred, tracker.skipped()
 
     def _made_whole(self, each: WorkItem) -> Iterator[Any] | None:
         """The results for a small element, without claims; None if its work is to be claimed."""

@@ -14,7 +14,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.protocol import WorkDone
-from dagkit.ranges import RestrictionTracker
+from dagkit.ranges import Progress, RestrictionTracker
 
 QUICK_SECONDS = 0.005
 """How long an item may take that cannot be split: as long as what readers claim at once."""
@@ -44,6 +44,7 @@ class WorkInHand:
         self._item: WorkItem | None = None
         """The item that is processed, without work that was handed over."""
         self._element: Any = None
+        self._tracker: RestrictionTracker[Any, Any] | None = None
         self._speed = Speed()
 
     @contextmanager
@@ -92,7 +93,7 @@ class WorkInHand:
     def begin(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any] | None, among: int = 1) -> None:
         """Watch the tracker of an item that is processed from now on; one without a tracker is never split."""
         with self.deadline.lock:
-            self._item, self._element = item, element
+            self._item, self._element, self._tracker = item, element, tracker
             self._speed.begin(time.monotonic())
             if tracker is not None:
                 self.deadline.watch(tracker, among)
@@ -107,7 +108,8 @@ class WorkInHand:
             item, self._item = self._item, None
             assert item is not None, "an item is processed"
             self._speed.end(item.amount, time.monotonic())
-            self._speed.positions += item.positions
+            progress = None if item.has_end or self._tracker is None else self._tracker.current_progress()
+            self._speed.positions += item.positions if progress is None else _read_of(item, progress)
             return item
 
     def rest(self) -> list[WorkItem]:
@@ -146,7 +148,7 @@ class WorkInHand:
                 fraction,
                 (now - self._speed.began) * 1000,
                 left,
-                self._speed.positions + round((fraction or 0.0) * item.positions),
+                self._speed.positions + (0 if progress is None else _read_of(item, progress)),
             )
 
     def _add(self, work: Iterable[WorkItem]) -> None:
@@ -181,6 +183,13 @@ class WorkInHand:
         self.recorder.hand_over(item)
         self._item = pieces[0]
         return item.start, (pieces[1],)
+
+
+def _read_of(item: WorkItem, progress: Progress) -> int:
+    """How many positions of an item are done, of those that it was known to have."""
+    if item.has_end:
+        return round(progress.fraction_completed * item.positions)
+    return min(item.positions, round(progress.completed))
 
 
 class Speed:

@@ -186,6 +186,13 @@ class Positioned:
             return None
         return int(end)
 
+    @property
+    def last_known_end(self) -> int:
+        """The end of the partition in the last answer of the cluster to a fetch."""
+        place = confluent().TopicPartition(self.topic, self.partition)
+        _, end = self.consumer.get_watermark_offsets(place, cached=True)
+        return max(int(end), self.offset)  # it is negative if there was no answer yet
+
     def _still_wanted(self, fetched: Iterable[Fetched]) -> list[Fetched]:
         """What was fetched and concerns the present offset or later ones."""
         return [wanted for event in fetched if (wanted := event.since(self.offset)) is not None]

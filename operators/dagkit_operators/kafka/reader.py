@@ -111,6 +111,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
                 source.use(fetched.messages, granted)
                 if granted:
                     self._note_answer(source)
+                    tracker.see_end(source.last_known_end)
                     yield self._batch(element, fetched.messages.sliced(0, granted))
                 if granted < len(fetched.messages):
                     return
@@ -125,6 +126,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
             self._wait_for_answer(source, tracker)
             return False
         self._note_answer(source)
+        tracker.see_end(fetched.end)
         # The last offsets before the end may hold no messages, but the ends of transactions.
         if fetched.end > source.offset and tracker.try_claim(fetched.end - 1):
             source.offset = fetched.end

@@ -148,6 +148,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
                 self._lose(Lost(element.path, stretch.start, f"was cut to {found[0].length} bytes"))
             else:
                 there, stream = found
+                tracker.see_end(there.length)
                 if self.times_by_change:
                     self.observe([there.modified_millis * 1000])
                 block = Block(0, element.path, stretch.start, there.length)

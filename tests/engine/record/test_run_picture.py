@@ -246,6 +246,21 @@ def test_the_fields_of_groups_stand_among_the_others_in_the_status_file(picture)
     )
 
 
+@pytest.mark.parametrize(("endless", "grows"), [(1, True), (0, False)], ids=["without an end", "with an end"])
+def test_what_is_added_to_work_without_an_end_is_a_backlog_that_grows_although_no_look_finds_it(
+    picture, clock, endless, grows
+):
+    for number in range(1, 6):
+        clock.instant += timedelta(seconds=10)
+        picture(Started(number, 1, 500.0))
+        picture(
+            Committed(number, 500.0, {"byte": 8}, 0, 0, [Queue("digits", "blocks", 1, 1000 * number, "byte", endless)])
+        )
+    now = picture.snapshot()
+    assert now.pending_positions == 5000
+    assert (now.backlog.grows_since is not None) is grows
+
+
 def test_a_window_that_takes_much_longer_than_the_last_ones_is_slow_while_it_runs_and_after_it(picture, clock):
     def window(number, seconds, lasts=500.0):
         picture(Started(number, 1, lasts))

@@ -227,7 +227,7 @@ ITEM = WorkItem(
     element_id=3,
     size=200.0,
     restriction=["b", "c"],
-    done=DoneBefore(positions=5, millis=2.5, apart=1, completed=4.0, turn=7),
+    done=DoneBefore(positions=5, millis=2.5, apart=1, completed=4.0, turn=7, seen_end=120),
     deferral=Deferral(NOON, in_vain=True, idle_since=NOON, unanswered=True, waits_for="a.csv is still being written"),
     times=ItemTimes(reached=NOON, not_before=NOON),
 )
@@ -287,14 +287,15 @@ FORM = {
     "idle_since": "2024-01-01T12:00:00Z",
     "unanswered": True,
     "waits_for": "a.csv is still being written",
+    "seen_end": 120,
 }
 """What ledgers hold of the item."""
 
 
 def test_the_ledger_holds_the_fields_of_groups_among_the_others():
     assert json.dumps(STORED.dump_python(ITEM, mode="json")) == json.dumps(FORM)
-    usual = STORED.dump_python(replace(ITEM, deferral=Deferral()), mode="json")
-    assert FORM.keys() - usual.keys() == {"unanswered", "waits_for"}
+    usual = STORED.dump_python(replace(ITEM, deferral=Deferral(), done=DoneBefore()), mode="json")
+    assert FORM.keys() - usual.keys() == {"unanswered", "waits_for", "seen_end"}
     earliest = {name: FORM[name] for name in ("into", "number", "element", "start", "end")}
     assert STORED.validate_python(earliest) == WorkItem(ITEM.into, ITEM.number, ITEM.element, ITEM.start, ITEM.end)
 

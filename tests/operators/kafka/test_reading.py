@@ -12,6 +12,7 @@ import pytest
 from dagkit import ApplicationFaults, OperatorContext, StatelessPartitioner, Until
 from dagkit.compiler import compile_application
 from dagkit.engine.program.points import Point
+from dagkit.engine.record.run_events import Committed, RunEvent
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock
@@ -252,6 +253,19 @@ def test_a_range_without_an_end_is_continued_by_the_next_launch_in_order(kafka, 
         assert [one for one in read if one < 1000] == list(range(start + 50))
         assert [one for one in read if one >= 1000] == list(range(1000, 1000 + start + 50))
     assert desk.faults() == []
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["by C", "by Python"])
+def test_messages_that_are_there_are_the_backlog_of_a_range_without_an_end(kafka, tmp_path, monkeypatch, compiled):
+    if not compiled:
+        monkeypatch.setattr(consumers, "native", lambda: None)
+    draw = collected(kafka, filled(kafka), endless=True, reader={"batch_size": 1})
+    events = list[RunEvent]()
+    assert numbers(Desk(tmp_path, draw, backend=Hurried).run(observers=[events.append])) == list(range(10))
+    waiting = [event.waiting_positions for event in events if isinstance(event, Committed)]
+    assert set(waiting) & set(range(1, 10))
+    assert waiting == sorted(waiting, reverse=True)
+    assert waiting[-1] == 0
 
 
 # ---- outages

@@ -211,6 +211,13 @@ def test_how_far_there_is_to_go_is_estimated_from_the_file(tmp_path):
     assert tracker.try_split(0.5) == (OffsetRange(0, 6), OffsetRange(6, OFFSET_INFINITY))
 
 
+def test_what_is_there_when_the_file_is_opened_is_seen(tmp_path):
+    log = Log(tmp_path, MANY)
+    tracker = log.alone.operator.tracker(log.file, OffsetRange(0, OFFSET_INFINITY))
+    next(log.alone.operator.process(log.file, tracker))
+    assert tracker.seen_end() == len(MANY)
+
+
 def test_when_the_application_drains_what_is_there_is_read(tmp_path):
     """A file that is gone is left to a later launch."""
     log, endless = Log(tmp_path), OffsetRange(2, OFFSET_INFINITY)
