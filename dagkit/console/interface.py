@@ -96,7 +96,11 @@ class Interface:
             "chains": self._chains,
             "keys": lambda _: () if (launched := folder.launched()) is None else launched.configuration,
             "values": self._values,
-            "log": lambda request: log_answers.log(folder, request.query_params.get("least", "")),
+            "log": lambda request: log_answers.log(
+                folder,
+                request.query_params.get("least", ""),
+                of_windows=request.query_params.get("windows") != "no",
+            ),
             "places": lambda request: graph_answers.places(self._plan(), _view(request)[0]),
         }
         return [

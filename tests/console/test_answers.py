@@ -456,6 +456,9 @@ def test_the_log_has_the_lines_of_a_level_newest_first(console, finished):
     (committed,) = [row for row in rows if row["window"] == 1 and "read, " in row["text"]]
     assert (committed["level"], committed["text"].startswith("90 B read")) == ("info", True)
     assert console.answer("log?least=warning")["rows"] == []
+    others = console.answer("log?windows=no&limit=500")["rows"]
+    assert 0 < len(others) < len(rows)
+    assert committed not in others
     assert {row["window"] for row in console.answer("log?like=window=1")["rows"]} == {1}
 
 

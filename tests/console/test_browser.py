@@ -165,7 +165,7 @@ def test_the_log_leads_to_windows_that_are_committed(finished, serve, open_page,
         page.get_by_role("searchbox").fill("LONG window=99")
         playwright.expect(lines.locator("details[open] mark")).to_have_text("long")
         assert serious_faults(page) == []
-        page.evaluate("location.hash = '#/log'")
+        page.evaluate("location.hash = '#/log/all'")
         page.locator(".view.log").get_by_role("link", name=f"{FILES}", exact=True).first.click()
         playwright.expect(page.get_by_role("heading", name=f"Window {FILES}", exact=True)).to_be_visible()
 

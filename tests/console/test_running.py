@@ -118,7 +118,7 @@ def test_a_console_beside_the_run_names_a_killed_driver_and_the_window_after_whi
 def test_the_log_grows_in_the_page_and_items_of_a_stream_are_shown(run, open_page):
     _, console = run("--console")
     page = open_page(console.url)
-    page.evaluate("location.hash = '#/log'")
+    page.evaluate("location.hash = '#/log/all'")
     newest = page.locator("tbody tr").first
     playwright.expect(newest).to_contain_text("info")
     playwright.expect(newest).not_to_have_text(newest.inner_text(), timeout=PAGE_MILLIS)

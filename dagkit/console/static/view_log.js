@@ -7,7 +7,8 @@ import { linkedOnceCommitted } from "./view_windows.js";
 
 export const log = { id: "log", title: "Log", open };
 
-const LEVELS = [["", "All"], ["warning", "Warnings"], ["error", "Errors"]];
+const LEVELS = [["", "Events"], ["all", "All"], ["warning", "Warnings"], ["error", "Errors"]];
+const ASKED = { "": { windows: "no" }, all: {} };
 const columns = (run, least = "", shown = instant, words = []) => [
   ["At", (row) => h("span", { title: moment(row.at) }, shown(row.at)), "at", "at"],
   ["Level", (row) => h("span", { class: `level ${row.level}` }, row.level), "", "level"],
@@ -31,7 +32,7 @@ async function open(main, run, least) {
   const follow = toggled("Follow", true, (isOn) => { follows = isOn; });
   const since = toggled("Time since", false, (isOn) => { shown = isOn ? ago : instant; lines.redraw(); });
   main.append(h("div", { class: "bar" }, ...choices, follow, since));
-  const lines = await listing(main, "Log", "log", ({ like }) => columns(run, least, shown, plain(like)), { parameters: { least }, nothing: `The log has no such line.${run.overview.path?.includes("://") ? " It is kept only for an application whose folder is on this machine, not in an object store." : ""}`, follows: "status" });
+  const lines = await listing(main, "Log", "log", ({ like }) => columns(run, least, shown, plain(like)), { parameters: ASKED[least] ?? { least }, nothing: `The log has no such line.${run.overview.path?.includes("://") ? " It is kept only for an application whose folder is on this machine, not in an object store." : ""}`, follows: "status" });
   return { update: (now) => { if (follows) lines.update(now); } };
 }
 

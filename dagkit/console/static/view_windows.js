@@ -60,7 +60,7 @@ async function openOne(main, number) {
   main.append(
     h("p", {}, h("a", { href: "#/windows" }, "All windows"),
       ...(found.window > 1 ? [" · ", h("a", { href: `#/compare/windows/${found.window - 1}/${found.window}` }, "Compare with the window before")] : []),
-      " · ", h("a", { href: logOf(`window=${found.window}`) }, "Its log")),
+      " · ", h("a", { href: logOf(`window=${found.window}`, "all") }, "Its log")),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
       ["Took", duration(found.seconds), found.commit_seconds === null ? "from its begin to the commit"
