@@ -63,10 +63,11 @@ def as_json(record: dict[str, Any]) -> str:
 '''
 
 
-def origin_of_files(place: Path, row: str) -> Origin:
-    """The files of a folder, or one file. Of several formats, the one that most files have."""
+def origin_of_files(place: Path, row: str, home: Path) -> Origin:
+    """The files of a folder, or one file, for an application in `home`. Of several formats, the one of most files."""
     # Whole paths, as the application finds them, of which an end may name one.
-    paths = list(islice(files_below(place.resolve() if place.is_dir() else place), _MOST_LISTED))
+    folder = place.resolve() if place.is_dir() else None
+    paths = list(islice(files_below(folder or place), _MOST_LISTED))
     if not paths:
         raise WrongUsage(f"the folder {printable(str(place))} has no file to look at")
     formats = {path: _ENDINGS.get(_ending(path), _TEXT) for path in paths}
@@ -80,6 +81,14 @@ def origin_of_files(place: Path, row: str) -> Origin:
     origin = _LOOKS[kind](chosen, row)
     properties = {"Splitter.prop.scanner.files": _files_value(place), **_BAD_FILES, **origin.properties}
     notes = list(origin.notes)
+    if folder is not None and home.resolve().is_relative_to(folder):
+        if any(path.parent != folder for path in paths):
+            raise WrongUsage(
+                f"{printable(str(home))} would be in {printable(str(place))}, and the application would read what it "
+                "writes; name a folder outside of it"
+            )
+        properties["Splitter.prop.scanner.recursive"] = "false"
+        notes.append("not read: folders in it, as the application writes into one")
     if others:
         endings = [ending for ending, form in _ENDINGS.items() if (form == kind) is (kind != _TEXT)]
         # Text has no ending of its own, so the endings of the other formats are ignored instead.
@@ -89,7 +98,7 @@ def origin_of_files(place: Path, row: str) -> Origin:
         notes.append("not read: " + ", ".join(f"{number:,} {_files_of(other, number)}" for other, number in others))
         notes[-1] += "; archives are to be unpacked" if _ARCHIVE in dict(others) else ""
     number = f"{count:,}" if len(paths) < _MOST_LISTED else f"more than {_MOST_LISTED:,}"
-    what = f"{number} {_files_of(kind, count)} in {place}"
+    what = f"{number} {_files_of(kind, count)} in {place.resolve() if place.name in ('', '..') else place}"
     return replace(origin, what=what, properties=properties, notes=notes)
 
 

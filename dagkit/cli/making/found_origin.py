@@ -30,8 +30,8 @@ _TABLES = {
 }
 
 
-def origin_of(place: str, table: str | None, row: str) -> Origin:
-    """The source at a path or URL. `row` is the name of the class of its records."""
+def origin_of(place: str, table: str | None, row: str, home: Path) -> Origin:
+    """The source at a path or URL for an application in `home`. `row` is the name of the class of its records."""
     scheme = urlsplit(place).scheme
     if table is not None and scheme not in _DATABASES:
         raise WrongUsage("--table goes with a database: --from sqlite:///FILE, or --from postgresql://HOST/DATABASE")
@@ -41,7 +41,7 @@ def origin_of(place: str, table: str | None, row: str) -> Origin:
         return _table(place, table, row)
     if not os.path.exists(place):  # noqa: PTH110 - unlike Path, accepts names that no file can have
         raise WrongUsage(f"there is no file or folder {printable(place)!r}; give {HOW}")
-    return origin_of_files(Path(place), row)
+    return origin_of_files(Path(place), row, home)
 
 
 def _table(url: str, table: str | None, row: str) -> Origin:

@@ -65,7 +65,8 @@ def new(
     if example is None and place is None and not (launches or output.as_json) and is_terminal(sys.stdin):
         place, table = _ask()
     # The application and its records are two classes of one file.
-    origin = None if place is None else origin_of(place, table, "Record" if class_name(home.name) == "Row" else "Row")
+    row = "Record" if class_name(home.name) == "Row" else "Row"
+    origin = None if place is None else origin_of(place, table, row, home)
     try:
         _write(home, example, origin)
     except OSError as refused:

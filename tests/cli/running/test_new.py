@@ -229,6 +229,19 @@ def test_files_of_one_name_in_several_folders_have_each_its_own_encoding(dagkit,
     assert sorted(row["city"] for row in rows_written()) == ["Bâle", "Genève", "Zürich"]
 
 
+def test_an_application_in_the_folder_that_it_reads_does_not_read_what_it_writes(dagkit, folder, monkeypatch):
+    old_file(folder / "in/a.txt", b"Rome\n")
+    monkeypatch.chdir("in")
+    answer = dagkit("new", "mine", "--from", ".", "--launch")
+    assert (answer.code, f"1 text file in {folder / 'in'}\nnot read: folders in it" in answer.err) == (0, True)
+    monkeypatch.chdir("mine")
+    assert dagkit("launch", "app.py", "--once", "--reference").code == 0
+    assert [part.read_text() for part in Path("output").glob("part-*")] == ["Rome\n"]
+    monkeypatch.chdir("..")
+    refused = "mine/more would be in mine, and the application would read what it writes; name a folder outside of it"
+    dagkit("new", "mine/more", "--from", "mine").fails(2, refused)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
 def test_an_encoding_of_wide_characters_is_found_by_its_mark_or_its_zeros(encoding, dagkit, folder):
     old_file(folder / "in/a.csv", "n,city\n1,Bâle\n".encode(encoding))
