@@ -73,7 +73,7 @@ def test_a_record_that_ends_its_worker_is_set_aside(way, count, words, spark, tm
     collected, (aside,) = collected_and_aside(tmp_path)
     assert collected == [number for number in range(count) if number != poison]
     assert (aside.item.start, aside.item.end) == (poison, poison + 1)
-    assert words in aside.reason
+    assert (aside.reason.startswith("poisoned: "), words in aside.reason) == (True, True)
     assert len(list(history(Ledger.open(tmp_path)))) <= 3, "only the record has windows of its own"
 
 
@@ -89,7 +89,7 @@ def test_a_record_behind_an_exchange_that_ends_its_worker_is_set_aside_in_three_
     assert set(marked) == {False}, "only a driver that runs windows itself can be ended by a record"
     collected, (aside,) = collected_and_aside(tmp_path)
     assert collected == [number for number in range(20) if number != 11]
-    assert "Segmentation fault" in aside.reason
+    assert (aside.reason.startswith("poisoned: "), "Segmentation fault" in aside.reason) == (True, True)
     assert (aside.item.start, aside.item.end) == (11, 12)
     assert len(list(history(Ledger.open(tmp_path)))) <= 3
 

@@ -266,6 +266,7 @@ class OnePartition:
         self.taking = origin
         self.outcome.moves += 1
         if self.trace is not None:
+            self.trace.enter(self.name)
             self.trace.note(_place_of(origin))
         if self.staging is not None:
             self.staging.order = origin.order

@@ -70,8 +70,11 @@ class Attempts:
     """Whether slots note what they process, or were asked to in an attempt before."""
     suspects: list[WorkItem] = field(default_factory=list)
     """The work that the next attempt leaves, because slots ended while they processed it."""
-    records: list[WorkItem] = field(default_factory=list)
-    """The suspects that are single records: they are set aside with the window."""
+    records: list[tuple[WorkItem, str]] = field(default_factory=list)
+    """The suspects that are single records, each with the operator that ended there; empty if that is unknown.
+
+    They are set aside with the window.
+    """
     put_off: PutOff | None = None
     """Set while no attempt runs, since the next one is to begin later."""
 

@@ -190,13 +190,14 @@ class RecordSearch(RunPart):
         Raise `record-fatal` if such a stretch is the record, and the record stops the run.
         """
         attempts = window.attempts
-        found = [item for place in places if (item := self._suspect_at(window, place)) is not None]
+        found = [(item, place) for place in places if (item := self._suspect_at(window, place)) is not None]
         if not found or len(attempts.suspects) + len(found) > MOST_SUSPECTS:
             return False
-        for item in found:
+        for item, place in found:
             if self._is_the_record(window, item):
-                self._refuse_fatal(window, item, error)
-                attempts.records.append(item)
+                culprit = place.operator or item.into.operator
+                self._refuse_fatal(window, item, error, culprit)
+                attempts.records.append((item, culprit))
             attempts.suspects.append(item)
         return True
 
@@ -256,13 +257,19 @@ class RecordSearch(RunPart):
             raise error
         return Leaving.ALL
 
-    def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
-        """Raise `record-fatal` unless the record that ends its worker can be set aside."""
+    def _refuse_fatal(
+        self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost, culprit: str = ""
+    ) -> None:
+        """Raise `record-fatal` unless the record that ends its worker can be set aside.
+
+        `culprit` is the operator that ended its process; empty if it is unknown.
+        """
         summary = self._run.summary
         if not summary.sets_aside or not item.has_end or self._aside.is_full:
             place, reader, program = self._aside.spot(item), item.into.operator, self._run.program
             chain = [reader, *(name for name in program.operators if name in program.after(reader))]
-            raise record_fatal(chain, place, item.name, window.window_id, _reason(error)) from error
+            culprits = [culprit] if culprit else chain
+            raise record_fatal(reader, culprits, place, window.window_id, _reason(error)) from error
 
     def _may_locate(self, window: InFlightWindow, error: OperatorFailed) -> bool:
         """Whether another attempt may find the place of the record on which an operator failed."""
@@ -313,9 +320,9 @@ class RecordSearch(RunPart):
             if search is not None and search.is_down_to(work):
                 return self._set_aside(window, work, answer), None
             return answer, Search.of(work)
-        if attempts.records:
-            answer = self._set_aside(window, attempts.records, answer)
-        suspects = [item for item in attempts.suspects if item not in attempts.records]
+        for item, culprit in attempts.records:
+            answer = self._set_aside(window, [item], answer, culprit)
+        suspects = [item for item in attempts.suspects if item not in [record for record, _ in attempts.records]]
         if search is None or not is_step:  # a window of other work
             return answer, Search.of(suspects, is_traced=True) if search is None else search.joined(suspects)
         if any(done.put_off for report in answer.reports for done in report.done.values()):
@@ -323,9 +330,10 @@ class RecordSearch(RunPart):
             return answer, Search.of(suspects, is_traced=True)
         return answer, search.after(work, answer.left)
 
-    def _set_aside(self, window: InFlightWindow, work: Sequence[WorkItem], answer: Answer) -> Answer:
+    def _set_aside(self, window: InFlightWindow, work: Sequence[WorkItem], answer: Answer, culprit: str = "") -> Answer:
         assert window.attempts.cause is not None, "a failure led to this attempt"
-        return self._aside.set_aside(window.window_id, work, _reason(window.attempts.cause), answer)
+        reason = _reason(window.attempts.cause)
+        return self._aside.set_aside(window.window_id, work, f"{culprit}: {reason}" if culprit else reason, answer)
 
 
 def _noted(task: WindowTask) -> Sequence[TracedPlace]:

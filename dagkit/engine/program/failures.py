@@ -132,20 +132,20 @@ class WorkerDied(WindowLost):
     )
 
 
-def record_fatal(chain: Sequence[str], spot: Spot, name: str, window_id: int, reason: str) -> RunFailure:
+def record_fatal(reader: str, culprits: Sequence[str], spot: Spot, window_id: int, reason: str) -> RunFailure:
     """The search found the record that ends its worker, and the application is to stop.
 
-    It is not known which operator ended the process: the first of the `chain` reads the record, and the record may
-    reach the others.
+    `culprits` are the operators that may have ended the process: all that the record may reach if it is not known.
     """
-    operator = chain[0]
-    given_up = name if spot.position is None else f"{name}[{spot.position}, {spot.position + 1})"
-    found = f"the operator, one of {', '.join(chain)}" if len(chain) > 1 else "the operator"
+    name, at = spot.source or "", spot.position
+    given_up = name if at is None else f"{name}[{at}, {at + 1})"
+    ended = f" in {culprits[0]}" if len(culprits) == 1 else ""
+    to_correct = culprits[0] if ended else f"the operator, one of {', '.join(culprits)}"
     return RunFailure(
-        f"a record that {operator} reads ends its worker, at {spot.place}: {reason}",
-        f"correct {found}, then launch again; or launch with -D dt.attr.ON_POISON=SET_ASIDE to set such records aside; "
-        f"or give this one up for good with `dagkit work give-up APP {shlex.quote(given_up)} --at-launch`",
-        Scene(operator, window_id, None, name, spot.position),
+        f"a record that {reader} reads ends its worker{ended}, at {spot.place}: {reason}",
+        f"correct {to_correct}, then launch again; or launch with -D dt.attr.ON_POISON=SET_ASIDE to set such records "
+        f"aside; or give this one up for good with `dagkit work give-up APP {shlex.quote(given_up)} --at-launch`",
+        Scene(culprits[0] if ended else reader, window_id, None, name, at),
         code="record-fatal",
     )
 

@@ -22,6 +22,7 @@ from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import Sample, SlotState, Tap, WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.engine.worker.sliding import Panes, slider_name
+from dagkit.engine.worker.tracing import Trace
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
@@ -161,12 +162,14 @@ class Binding:
         readings: Mapping[str, Reading],
         kept: SlotState,
         taps: Sequence[Tapping],
+        trace: Trace | None = None,
     ) -> None:
         self.program = program
         self.outbox = outbox
         self.operators = operators
         self.readings = readings
         self.taps = taps
+        self._trace = trace
         self.unifiers = Unifiers(program, outbox.slot, window, outbox.origins)
         self.stages = [stage for stage in program.stages_at(level) if outbox.slot < stage.slots]
         self.leaving: dict[Port, Callable[[], int]] = {}
@@ -257,7 +260,10 @@ class Binding:
         if reading is not None and port == work_port(reading.operator):
             return of_items(reading.take, lambda: reading.taken)
         keying = self.program.keyings[name, port]
-        into = receiver(operator, port, keying, name)
+        into, trace = receiver(operator, port, keying, name), self._trace
+        if trace is not None:
+            flush = None if into.flush is None else trace.within(name, into.flush)
+            into = replace(into, item=trace.within(name, into.item), batch=trace.within(name, into.batch), flush=flush)
         origins = self.outbox.origins
         return origins.into(into, operator, port, keying) if (name, port) in self.program.placed else into
 

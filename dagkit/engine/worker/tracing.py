@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ParamSpec, Self
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import offsets_in
@@ -25,10 +25,14 @@ from dagkit.ground.urls import is_url, local_path
 from dagkit.ranges import RestrictionTracker
 from dagkit.schema.batch import Batch
 
+P = ParamSpec("P")
+
 MOST_SINGLE = 2_000
 """How many records of each slot are delivered one by one, at some 0.1 ms each."""
 SLICES = 32
 """Into how many parts a batch is divided after that."""
+_OPERATOR_AT = 1 << 16
+"""Where a file names the operator: behind any place."""
 LEAST_SLICE = 64
 """The least number of records of such a part: readers that adapt to the speed would otherwise stay slow."""
 
@@ -45,6 +49,8 @@ class TracedPlace:
     low: int
     """The first position that is processed, and the one after the last."""
     high: int
+    operator: str = ""
+    """The operator whose code ran there; empty if it was the one that reads the item, or is unknown."""
 
     @classmethod
     def of(cls, item: WorkItem) -> "TracedPlace":
@@ -81,6 +87,7 @@ class Trace:
     def __init__(self, path: str) -> None:
         self._single = MOST_SINGLE
         """How many more records are delivered one by one."""
+        self._operator = ""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,6 +121,22 @@ class Trace:
         # Not truncated first: the process may end between the two calls. The end of a longer note remains behind the
         # line break, where nothing reads it.
         os.pwrite(self._file, f"{line}\n".encode(), 0)
+
+    def enter(self, operator: str) -> None:
+        """Note whose code runs from now on; empty: that of the operator that reads."""
+        self._operator = operator
+        os.pwrite(self._file, f"{json.dumps(operator)}\n".encode(), _OPERATOR_AT)
+
+    def within(self, operator: str, call: Callable[P, None]) -> Callable[P, None]:
+        """Return `call` such that it notes the operator, and the one before when it returns."""
+
+        def noted(*given: P.args, **named: P.kwargs) -> None:
+            before = self._operator
+            self.enter(operator)
+            call(*given, **named)
+            self.enter(before)
+
+        return noted
 
     def one_by_one(self, batch: Batch[Any], place: TracedPlace, claims: Sequence[int] = ()) -> Iterator[Batch[Any]]:
         """Yield the records of a batch one by one, then in parts, and note the place of each as exactly as it is known.
@@ -161,6 +184,7 @@ class TracedReading:
 
     def begin(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any]) -> None:
         """Note the claims of an item. The claims of one that has shares are not positions of it."""
+        self._trace.enter("")
         self._turn_to(element, whole := TracedPlace.of(item))
         if item.restriction is not None:
             return
@@ -243,7 +267,9 @@ def traced(folder: str) -> list[TracedPlace]:
         with path.open("rb") as file, suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             line = file.readline().decode("ascii").strip()
-            places += [_place_in(line)] if line else []
+            file.seek(_OPERATOR_AT)
+            operator = json.loads(file.readline() or '""')
+            places += [replace(_place_in(line), operator=operator)] if line else []
     return sorted(set(places), key=lambda place: (place.into, place.number, place.low, place.high))
 
 

@@ -106,7 +106,9 @@ def test_without_the_setting_the_application_stops_at_the_record_until_it_is_giv
     desk = desk_with(tmp_path, 4_321, decision="STOP")
     assert killed(desk) == -11
     for _ in range(2):
-        with pytest.raises(RunFailure, match=r"digits reads ends its worker, at numbers.*4321.*SIGSEGV") as raised:
+        with pytest.raises(
+            RunFailure, match=r"digits reads ends its worker in poisoned, at numbers.*4321.*SIGSEGV"
+        ) as raised:
             desk.run()
         assert (raised.value.scene.source, raised.value.scene.position) == ("numbers", 4_321)
         assert "`dagkit work give-up APP 'numbers[4321, 4322)' --at-launch`" in raised.value.help
@@ -222,9 +224,9 @@ def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_pa
     """A tracker with no halves and no end: no part of it could be set aside."""
     desk = following(tmp_path, ((("tail", -1),),), Follower)
     assert killed(desk) == -11
-    with pytest.raises(RunFailure, match=r"numbered reads ends its worker, at .*tail") as raised:
+    with pytest.raises(RunFailure, match=r"numbered reads ends its worker in poisoned, at .*tail") as raised:
         desk.run()
-    assert raised.value.help.startswith("correct the operator, one of numbered, poisoned, collect, then launch again;")
+    assert raised.value.help.startswith("correct poisoned, then launch again;")
     assert raised.value.help.endswith("with `dagkit work give-up APP '[\"tail\",-1]' --at-launch`")
 
 

@@ -4,6 +4,7 @@ import errno
 import multiprocessing
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,27 @@ def test_a_slot_that_runs_or_has_ended_is_left_out(tmp_path, failed, places):
     assert traced(str(tmp_path)) == []
     trace.end(failed=failed)
     assert traced(str(tmp_path)) == places
+
+
+@pytest.mark.parametrize("ends_in", ["inner", "outer", ""])
+def test_the_operator_whose_code_ran_last_is_read(tmp_path, ends_in):
+    trace = Trace.into(str(tmp_path), "0-0")
+    _, tracker = reading(trace)
+    tracker.try_claim(41)
+
+    def take(operator):
+        if ends_in == operator:
+            raise ValueError
+
+    def outer(item):
+        trace.within("inner", take)("inner")
+        take(item)
+
+    with suppress(ValueError):
+        trace.within("outer", outer)("outer")
+    trace.end(failed=True)
+    (place,) = traced(str(tmp_path))
+    assert place.operator == ends_in
 
 
 def test_a_folder_without_locks_has_no_traces(tmp_path, monkeypatch):
