@@ -212,6 +212,14 @@ class InputOperator(Operator):
         return ""
 
     @property
+    def seen_ends(self) -> Mapping[str, int]:
+        """Up to where there is something to read in sources without an end, by their names in the ledger.
+
+        What is not read up to there is their backlog. The engine asks for it once a second, also while no look is due.
+        """
+        return {}
+
+    @property
     def outage_limit_seconds(self) -> float | None:
         """How long the run waits for a source that is away, by `Unavailable`, before it fails; None: until it stops."""
         return None

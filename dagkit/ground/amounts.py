@@ -26,6 +26,11 @@ def in_units(amounts: Mapping[str, float]) -> str:
     return " and ".join(shown) or in_bytes(0)
 
 
+def with_amounts(what: str, amounts: Mapping[str, float]) -> str:
+    """Something with its amounts: `3 elements, 1.5 MB`; alone if there are none, as of work without an end."""
+    return f"{what}, {in_units(amounts)}" if amounts else what
+
+
 def in_time(seconds: float) -> str:
     """A time in readable form: `12 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = max(0, round(seconds))

@@ -85,6 +85,7 @@ def _resumed(fields: Fields) -> str:
 def _found(fields: Fields) -> str:
     found = [f"{counted(fields['blocks'], 'element')}, {in_units(fields['amounts'])}"] if fields["blocks"] else []
     found += [counted(fields["items"], "item")] if fields["items"] else []
+    found += [f"{in_units(fields['amounts'])} more"] if fields["amounts"] and not fields["blocks"] else []
     return f"found {' and '.join(found) or 'nothing'}"
 
 

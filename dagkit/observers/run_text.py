@@ -14,7 +14,16 @@ from dagkit.engine.record.run_picture import RunPicture
 from dagkit.engine.record.snapshot import Backlog, OperatorFigures, RunError, RunSnapshot
 from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
-from dagkit.ground.amounts import aligned, counted, in_time, in_units, part_done, what_was_read, what_was_written
+from dagkit.ground.amounts import (
+    aligned,
+    counted,
+    in_time,
+    in_units,
+    part_done,
+    what_was_read,
+    what_was_written,
+    with_amounts,
+)
 from dagkit.observers.run_health import remarks
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy", "skew")
@@ -80,7 +89,7 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     if seen.runs and now.to_do:
         yield f"reading: {reading(now)}"
     elif now.backlog.pending_elements:
-        yield f"pending: {counted(now.backlog.pending_elements, 'element')}, {in_units(now.pending)}"
+        yield f"pending: {with_amounts(counted(now.backlog.pending_elements, 'element'), now.pending)}"
     if seen.runs or now.status.is_over:
         yield from (f"waiting: {printable(sentence)}" for sentence in now.expected.waits_for)
     yield from _work(seen)
@@ -121,7 +130,7 @@ def reading(now: RunSnapshot) -> str:
     """How far a launch has come: `212.4 MB of 495.0 MB (43%), 9.3 MB/s, about 20 s left (16 s to 25 s)`."""
     done = now.done
     whole = by_unit((*now.read.items(), *now.to_do.items()))
-    text = f"{in_units(done)} of {in_units(whole)}"
+    text = f"{in_units(done or dict.fromkeys(whole, 0))} of {in_units(whole)}"
     if len(whole) == 1:  # amounts of several units have no sum
         text += f" ({part_done(sum(done.values()) / sum(whole.values()))})"
         rate = now.backlog.positions_per_second

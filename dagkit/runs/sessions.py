@@ -116,7 +116,7 @@ class Sessions:
             if self._stop.wait(min(left, READ_EVERY.total_seconds())):
                 return True
             if loop is not None:
-                loop.read_requests()
+                loop.take_news()
                 if loop.is_stopping:
                     return True
         return False

@@ -31,7 +31,16 @@ from dagkit.engine.record.run_events import (
 )
 from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
-from dagkit.ground.amounts import counted, in_bytes, in_units, part_done, some_of, what_was_read, what_was_written
+from dagkit.ground.amounts import (
+    counted,
+    in_bytes,
+    in_units,
+    part_done,
+    some_of,
+    what_was_read,
+    what_was_written,
+    with_amounts,
+)
 from dagkit.ground.urls import is_url, local_path, shown
 from dagkit.launching import Launched
 from dagkit.observers.run_health import busiest, remarks
@@ -241,7 +250,7 @@ class Progress:
         totals.underway = committed.underway
         if self._has_table:
             return
-        waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
+        waiting = with_amounts(f"{counted(committed.waiting, 'element')} pending", committed.pending)
         snapshot = None if self._snapshot is None else self._snapshot()
         left = "" if snapshot is None else time_left(snapshot.backlog)
         busy = f"; busiest: {busiest(snapshot.busiest)}" if snapshot is not None and snapshot.busiest else ""

@@ -124,6 +124,10 @@ class DriverInputs(RunPart):
 
     # ---- looking
 
+    def take_news(self) -> None:
+        for driver_input in self._at_work.values():
+            self._see_ends(driver_input)
+
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
         """Want windows for discoveries, and the next look.
 
@@ -169,6 +173,7 @@ class DriverInputs(RunPart):
             if not driver_input.due(now):
                 continue
             discovery = driver_input.look(window_id, spin_millis)
+            self._see_ends(driver_input)
             if not (discovery.emitted or driver_input.has_unrecorded):
                 continue
             self._record(driver_input, discovery)
@@ -176,6 +181,15 @@ class DriverInputs(RunPart):
             if settings.until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():
                     other.in_vain = False
+
+    def _see_ends(self, driver_input: DriverInput) -> None:
+        """Note how far sources without an end reach. After a look, before the work in them is queued."""
+        run = self._run
+        grown, program = self._queue.see(driver_input.operator.seen_ends), run.program
+        if grown:
+            sources = program.sources[driver_input.name]
+            readers = {target.into[0] for targets in sources.values() for target in targets if target.queued}
+            run.publisher.grown(driver_input.name, grown, readers)
 
     def forget_file(self, name: str, path: str, request: str) -> str:
         """Let an input operator forget a file, and record its state; return why this is impossible, or ""."""
@@ -224,7 +238,9 @@ class DriverInputs(RunPart):
         key = discovery.operator, discovery.seq
         if key not in self._work:
             run = self._run
-            items = queued(run.program, run.journal.writing, run.summary.elements, discovery)
+            found = queued(run.program, run.journal.writing, run.summary.elements, discovery)
+            ends = self._queue.seen_ends
+            items = [item.seeing(ends[item.source]) if item.source in ends else item for item in found]
             self._work[key] = _FoundWork(items, BacklogCount.by_input(items, run.now()))
         return self._work[key]
 

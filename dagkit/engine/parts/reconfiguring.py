@@ -76,7 +76,7 @@ class Reconfiguration(RunPart):
         """Queue a change: it takes effect before the next window, or is refused."""
         self._pending.append(change)
 
-    def read_requests(self) -> None:
+    def take_news(self) -> None:
         """Queue the changes that users have requested from outside; while a scan is busy, no file is forgotten."""
         run, window_id = self._run, self._run.window
         changes: list[PendingChange] = [*self._waiting]

@@ -163,8 +163,8 @@ class RunPart:
 
     # ---- deciding
 
-    def read_requests(self) -> None:
-        """Read what users request."""
+    def take_news(self) -> None:
+        """Take in what users request, and what other threads found. Called at each step, at least once a second."""
 
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
         """Yield what the part wants of the loop, and from when on. `known` is what the parts before it want."""

@@ -59,6 +59,11 @@ class EventPublisher(Observers):
         items = len(discovery.emitted) - len(waiting)
         self.publish(Found(discovery.operator, len(waiting), sum(amounts.values()), items, amounts))
 
+    def grown(self, operator: str, positions: int, readers: Iterable[str]) -> None:
+        """Publish that an input operator saw so many more positions of sources without an end, for each reader."""
+        amounts = self.by_unit((reader, positions) for reader in readers)
+        self.publish(Found(operator, 0, sum(amounts.values()), 0, amounts))
+
     def started(self, window: InFlightWindow) -> None:
         """Publish the start of a window; later calls for the same window do nothing."""
         if not window.is_published:

@@ -126,17 +126,17 @@ class Loop:
         woken = self.run_state.woken
         woken.stop()
 
-    def read_requests(self) -> None:
-        """Queue what users have requested, at most once a second; after the end of its session, only to be stopped."""
+    def take_news(self) -> None:
+        """Let the parts take in what users and other threads bring; after the end of a session, only to be stopped."""
         for part in self.parts:
-            part.read_requests()
+            part.take_news()
 
     # ---- decide
 
     def _next(self) -> Action:
         """Read requests, let the parts review the next action, and return it."""
         run = self.run_state
-        self.read_requests()
+        self.take_news()
         if self.is_stopping and not self._is_draining:
             self._is_draining = True
             # No signal interrupts an operator on the thread of a window in this process: without a limit, a stop waited

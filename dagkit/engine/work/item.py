@@ -6,7 +6,7 @@ The promise of a window names them, so that after a crash the window runs again 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
@@ -47,7 +47,7 @@ class DoneBefore(NamedTuple):
     turn: int = 0
     """The last window that worked on it; items without an end take turns in this order."""
     seen_end: int = 0
-    """Of an item without an end, up to where there was something to read when a window last worked on it."""
+    """Of an item without an end, up to where there was something to read, as far as that is known."""
 
     def further(self, positions: int) -> "DoneBefore":
         """The same for an item that starts so many positions later."""
@@ -254,11 +254,17 @@ class WorkItem:
     def positions(self) -> int:
         """How many positions of its source it is known to have; shares are none.
 
-        Of an item without an end, those that a window saw and did not read.
+        Of an item without an end, those that were seen and are not read.
         """
         if self.is_shares:
             return 0
         return self.known_length if self.has_end else max(0, self.done.seen_end - self.start)
+
+    def seeing(self, end: int) -> "WorkItem":
+        """The item, if there is something to read up to this position: it matters if the item has no end."""
+        if self.has_end or end <= self.done.seen_end:
+            return self
+        return replace(self, done=self.done._replace(seen_end=end))
 
     def part(self, start: int, end: int) -> "WorkItem":
         """Return the part of the item from `start` to `end`, or the item itself if that is the whole.
@@ -318,7 +324,7 @@ def _read(members: Mapping[str, Any]) -> WorkItem:
     get = members.get
     done, deferral, times = NOTHING_DONE, NOT_DEFERRED, NO_TIMES
     # most items have never been begun: they share these groups, which costs less memory, and less in a pack
-    if get("turn") or get("done_positions") or get("completed"):
+    if get("turn") or get("done_positions") or get("completed") or get("seen_end"):
         positions, millis, apart = get("done_positions", 0), get("done_millis", 0.0), get("done_apart", 0)
         done = DoneBefore(positions, millis, apart, get("completed", 0.0), get("turn", 0), get("seen_end", 0))
     if get("due") or get("in_vain") or get("idle_since") or get("unanswered") or get("waits_for"):

@@ -103,8 +103,12 @@ class PendingWork(NamedTuple):
     """How many of the blocks have no end."""
 
     @classmethod
-    def of(cls, counts: Iterable[BacklogCount]) -> "PendingWork":
-        return cls(*(sum(each) for each in zip(*((c.blocks, c.positions, c.endless) for c in counts), strict=True)))
+    def of(cls, counts: Sequence[BacklogCount], ends: Mapping[str, int]) -> "PendingWork":
+        return cls(
+            blocks=sum(count.blocks for count in counts),
+            positions=sum(count.waiting(ends) for count in counts),
+            endless=sum(len(count.endless) for count in counts),
+        )
 
 
 @dataclass
@@ -186,6 +190,8 @@ class WorkQueue:
     lines: dict[Address, InputQueue] = field(default_factory=dict)
     deferred: list[WorkItem] = field(default_factory=list)
     """Items with nothing to do before they are due."""
+    seen_ends: dict[str, int] = field(default_factory=dict)
+    """Where sources without an end end now, by name, as far as input operators report it."""
 
     @classmethod
     def of(cls, blocks: Iterable[WorkItem]) -> "WorkQueue":
@@ -265,9 +271,15 @@ class WorkQueue:
         """The pending work by input, without what is deferred because there was nothing to do."""
         counts = {into: line.counts for into, line in self.lines.items()}
         for item in self.deferred:
-            if item.deferral.unanswered:
+            if item.deferral.unanswered or item.start < self.seen_ends.get(item.source or "", 0):
                 counts.setdefault(item.into, []).append(BacklogCount.of([item]))
-        return {into: PendingWork.of(found) for into, found in counts.items()}
+        return {into: PendingWork.of(found, self.seen_ends) for into, found in counts.items()}
+
+    def see(self, ends: Mapping[str, int]) -> int:
+        """Note where sources without an end end now; return by how much those have grown that were seen before."""
+        grown = sum(max(0, end - self.seen_ends.get(source, end)) for source, end in ends.items())
+        self.seen_ends.update(ends)
+        return grown
 
     def counts(self, into: Address) -> list[BacklogCount]:
         """The backlog of one input without its deferred items."""
@@ -286,7 +298,7 @@ class WorkQueue:
         for by_input in (BacklogCount.by_input(self.deferred, now), *others):
             for into, count in by_input.items():
                 counts.setdefault(into, []).append(count)
-        return {into: backlog_of(found, near.get(into, nowhere)) for into, found in counts.items()}
+        return {into: backlog_of(found, near.get(into, nowhere), self.seen_ends) for into, found in counts.items()}
 
     def __len__(self) -> int:
         return sum(map(len, self.lines.values()))

@@ -14,7 +14,7 @@ from dagkit.api.stats import Backlog
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.facts import Split
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import Number, WorkItem
+from dagkit.engine.work.item import ItemKey, Number, WorkItem
 from dagkit.scaling.policy import PIECE
 
 LEAST = PIECE
@@ -321,7 +321,8 @@ class BacklogCount:
     positions: int = 0
     pieces: int = 0
     """How many pieces there are if long items are cut."""
-    endless: int = 0
+    endless: dict[ItemKey, WorkItem] = field(default_factory=dict)
+    """The items without an end, whose positions are not among `positions`."""
     long: int = 0
     """How many items are long enough for a cut."""
     first_long: WorkItem | None = None
@@ -353,24 +354,31 @@ class BacklogCount:
             self.blocks += 1
             self.pieces += pieces
             if not item.has_end:
-                self.endless += 1
-                self.positions += item.positions
+                self.endless[item.key] = item
             elif not item.is_shares:
                 self.positions += length
 
     def remove_first(self, item: WorkItem) -> None:
         """Count the first item no longer."""
         self.blocks -= 1
-        self.positions -= item.positions
         self.pieces -= max(1, item.known_length // PIECE)
-        self.endless -= not item.has_end
+        if item.has_end:
+            self.positions -= item.positions
+        else:
+            self.endless.pop(item.key, None)
         if is_long(item):
             self.long -= 1
             self.first_long = None
 
+    def waiting(self, ends: Mapping[str, int]) -> int:
+        """How many positions there are; `ends` are those of sources without an end, by name."""
+        return self.positions + sum(
+            item.seeing(ends.get(item.source or "", 0)).positions for item in self.endless.values()
+        )
 
-def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
-    """The backlog of all partitions together."""
+
+def backlog_of(counts: Sequence[BacklogCount], near: CutNear, ends: Mapping[str, int]) -> Backlog:
+    """The backlog of all partitions together; `ends` are those of sources without an end, by name."""
     # One item stands for all: to ask the operator of each would cost each window more, the more work waits.
     long = next((count.first_long for count in counts if count.first_long is not None), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
@@ -378,7 +386,7 @@ def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
     pieces = sum(count.pieces for count in counts) if cut else blocks
     return Backlog(
         blocks=blocks,
-        positions=sum(count.positions for count in counts),
+        positions=sum(count.waiting(ends) for count in counts),
         pieces=min(pieces, ENOUGH_PIECES),
-        endless=sum(count.endless for count in counts),
+        endless=sum(len(count.endless) for count in counts),
     )

@@ -33,7 +33,7 @@ class KafkaRange:
     @property
     def source(self) -> str:
         """The topic and partition. The ledger records it."""
-        return f"kafka:{self.topic}/{self.partition}"
+        return source_of(self.topic, self.partition)
 
     @property
     def source_size(self) -> int | None:
@@ -71,6 +71,11 @@ class KafkaMessage:
     def place(self) -> str:
         """The topic, the partition and the offset as text."""
         return place_of(self.topic, self.partition, self.offset)
+
+
+def source_of(topic: str, partition: int) -> str:
+    """The name of a partition in the ledger."""
+    return f"kafka:{topic}/{partition}"
 
 
 def place_of(topic: str, partition: int, offset: int) -> str:

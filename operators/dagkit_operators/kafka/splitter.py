@@ -1,7 +1,9 @@
 """Finding topics and their partitions, and dividing their messages into ranges of offsets."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -9,16 +11,18 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from dagkit import Context, OutputPort, State
-from dagkit.errors import did_you_mean
+from dagkit import Context, OutputPort, State, Until
+from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.kafka.client import KafkaClient, offsets_removed, topic_missing
 from dagkit_operators.kafka.consumers import CONSUMERS
-from dagkit_operators.kafka.messages import KafkaRange
+from dagkit_operators.kafka.messages import KafkaRange, source_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.looks import LooksForInput
 
+FOLLOWER_SECONDS = 1.0
+"""How long a launch that ends waits for an answer about the ends of partitions."""
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""
 
@@ -37,6 +41,12 @@ class _Answer:
     """Where partitions end now; empty if ranges have no end."""
     ids: Mapping[str, str] = field(default_factory=dict)
     """The IDs of topics, if they were listed."""
+    seen_ends: Mapping[Partition, int] = field(default_factory=dict)
+    """Where partitions end now whose ranges have no end, if topics were listed."""
+
+
+def _by_source(ends: Mapping[Partition, int]) -> Mapping[str, int]:
+    return {source_of(*partition): end for partition, end in ends.items()}
 
 
 class KafkaSplitter(KafkaClient, LooksForInput):
@@ -86,6 +96,9 @@ class KafkaSplitter(KafkaClient, LooksForInput):
     _client: Topics | None = PrivateAttr(default=None)
     _ends: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Where the last look saw partitions end."""
+    _seen_ends: Mapping[str, int] = PrivateAttr(default_factory=dict)
+    """Where partitions end whose ranges have no end, by their names in the ledger."""
+    _follower: threading.Thread | None = PrivateAttr(default=None)
     _marked: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Partitions whose start is to be recorded, although nothing is to be read yet."""
     _listed: dict[Partition, None] = PrivateAttr(default_factory=dict)
@@ -105,11 +118,17 @@ class KafkaSplitter(KafkaClient, LooksForInput):
         self._client = Topics(self.client_settings())
         self._next_listing = None
         self._ends = {}
+        if self.endless and context.until is not Until.ONCE:
+            self._follower = threading.Thread(target=self._follow_ends, args=(self.looks.abandoned,), daemon=True)
+            self._follower.start()
 
     def teardown(self) -> None:
         """Disconnect, also the consumers that readers left in this process: they would fetch messages until it ends."""
         super().teardown()
         self._client = None
+        if self._follower is not None:
+            self._follower.join(FOLLOWER_SECONDS)
+            self._follower = None
         CONSUMERS.close()
 
     def emit_tuples(self) -> None:
@@ -145,11 +164,13 @@ class KafkaSplitter(KafkaClient, LooksForInput):
         # A topic that is no longer named must not be read further, and one that is deleted would delay each answer.
         known = [partition for partition in known if partition in self._listed]
         starts = self._starts(client, new)
-        ends = {} if self.endless else client.ends([*known, *new], uncommitted=self.uncommitted)
+        ends: Mapping[Partition, int] = {}
+        if lists or not self.endless:
+            ends = client.ends([*known, *new], uncommitted=self.uncommitted)
         # After the last question, so that a look without an answer lists again.
         if lists:
             self._next_listing = now() + timedelta(milliseconds=self.topics_interval_millis)
-        return _Answer(starts, ends, ids)
+        return _Answer(starts, {}, ids, ends) if self.endless else _Answer(starts, ends, ids)
 
     def _wanted(self, there: Mapping[str, list[int]]) -> list[Partition]:
         """The partitions of the wanted topics. Raise `topic-missing` if a topic that is named does not exist."""
@@ -179,13 +200,22 @@ class KafkaSplitter(KafkaClient, LooksForInput):
             partition: end if since[partition] < 0 else min(since[partition], end) for partition, end in ends.items()
         }
 
+    @property
+    def seen_ends(self) -> Mapping[str, int]:
+        return self._seen_ends
+
+    def _follow_ends(self, abandoned: threading.Event) -> None:
+        """Ask where partitions end, on a thread of its own: while a window runs, no look takes place."""
+        client = Topics(self.client_settings())
+        while not abandoned.wait(self.topics_interval_millis / 1000):
+            with suppress(Unanswered, RunFailure):  # the looks report it
+                self._seen_ends = _by_source(client.ends(list(self._listed), uncommitted=self.uncommitted))
+
     def _take(self, answer: _Answer) -> None:
         """Take over the answer of the cluster."""
-        # A topic that was deleted, created again and filled beyond the offset that was read looks like the old one, and
-        # its first messages would be lost.
-        for topic, number in answer.ids.items():
-            if self.topic_ids.setdefault(topic, number) != number:
-                raise offsets_removed(f"topic {topic} was deleted and created again", _AGAIN)
+        if answer.seen_ends:
+            self._seen_ends = _by_source(answer.seen_ends)
+        self._refuse_created_again(answer.ids)
         # Topics that appear after a first look without any are read from their start, also by the next launch: a range
         # without offsets lets the ledger record that look.
         if not self.looked and not answer.starts and self.pattern is not None and self.start != "earliest":
@@ -204,6 +234,13 @@ class KafkaSplitter(KafkaClient, LooksForInput):
                 self._refuse_shorter(partition, end)
             self._ends[partition] = end
         self.looked = True
+
+    def _refuse_created_again(self, ids: Mapping[str, str]) -> None:
+        # A topic that was deleted, created again and filled beyond the offset that was read looks like the old one, and
+        # its first messages would be lost.
+        for topic, number in ids.items():
+            if self.topic_ids.setdefault(topic, number) != number:
+                raise offsets_removed(f"topic {topic} was deleted and created again", _AGAIN)
 
     def _refuse_shorter(self, partition: Partition, end: int) -> None:
         raise offsets_removed(

@@ -483,7 +483,7 @@ def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues(tmp_path,
     taps = Taps(run, inbox, parts.inputs)
     changes = Reconfiguration(run, inbox, taps, parts.inputs, queue=parts.queue, operators=parts.operators)
     request = ask(store, times("10"), clock.now())
-    changes.read_requests()
+    changes.take_news()
     store.refuses = {("exists", "requests")}
     changes.perform(Change())
     assert loop.run_state.plan.altered == ()
@@ -496,7 +496,7 @@ def test_a_request_on_work_that_cannot_be_read_now_is_refused_and_the_run_contin
     taps = Taps(run, inbox, parts.inputs)
     changes = Reconfiguration(run, inbox, taps, parts.inputs, queue=parts.queue, operators=parts.operators)
     request = ask(store, GiveUp(by="ada"), clock.now())
-    changes.read_requests()
+    changes.take_news()
     store.refuses = {("exists", "requests")}
     changes.perform_on_work(lambda _: pytest.fail("it may have been withdrawn"))
     assert "Slow Down" in reply_to(store, request).refused

@@ -197,6 +197,15 @@ def test_of_work_without_an_end_that_waits_which_a_window_saw_and_did_not_read()
     assert positions_in(queue) == 5
 
 
+def test_a_source_without_an_end_waits_as_far_as_an_input_operator_sees_it_also_while_it_is_deferred():
+    followed = replace(waiting(0, 10, OFFSET_INFINITY), source="a", done=DoneBefore(turn=1, seen_end=12))
+    queue = WorkQueue.of([followed, replace(followed, source="b", deferral=Deferral(due=NOW))])
+    assert [queue.see(ends) for ends in ({"a": 11, "b": 10}, {"a": 15, "b": 13}, {"b": 9})] == [0, 7, 0]
+    assert queue.pending() == {INTO: PendingWork(blocks=1, positions=5, endless=1)}, "it cannot become shorter"
+    queue.see({"b": 14})
+    assert queue.pending() == {INTO: PendingWork(blocks=2, positions=9, endless=2)}
+
+
 @given(lengths, st.data())
 def test_what_waits_is_counted_as_it_comes_and_goes(lengths, data):
     queue = queue_of(*lengths)

@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import threading
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -12,7 +13,7 @@ import pytest
 from dagkit import ApplicationFaults, OperatorContext, StatelessPartitioner, Until
 from dagkit.compiler import compile_application
 from dagkit.engine.program.points import Point
-from dagkit.engine.record.run_events import Committed, RunEvent
+from dagkit.engine.record.run_events import Committed, Found, RunEvent
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock
@@ -33,6 +34,7 @@ from tests.engine.poison_cast import die, killed, set_aside
 from tests.operators.kafka.topics_cast import login, transact
 from tests.operators.looking import at_outage, look_for_long, looks
 from tests.operators.ways import placed, refused, when
+from tests.patience import within
 
 pytestmark = pytest.mark.slow
 
@@ -266,6 +268,29 @@ def test_messages_that_are_there_are_the_backlog_of_a_range_without_an_end(kafka
     assert set(waiting) & set(range(1, 10))
     assert waiting == sorted(waiting, reverse=True)
     assert waiting[-1] == 0
+
+
+def test_messages_that_come_while_a_window_runs_are_seen_to_wait(kafka, tmp_path):
+    topic, is_seen, waiting = filled(kafka), threading.Event(), []
+
+    def number_once_more_are_seen(message):
+        if number(message) == 9:
+            kafka.produce(topic, range(10, 15))
+            assert is_seen.wait(within(60))
+        return number(message)
+
+    def observe(event):
+        match event:
+            case Found(operator="splitter", positions=positions):
+                waiting.append(positions)
+                is_seen.set() if sum(waiting) == 15 else None
+            case Committed():
+                loop.stop()
+
+    draw = collected(kafka, topic, endless=True, topics_interval_millis=20, reader={"parse": number_once_more_are_seen})
+    loop = Desk(tmp_path, draw, until=Until.STOPPED).loop(observers=[observe])
+    loop.run()
+    assert waiting == [10, 5]
 
 
 # ---- outages
