@@ -119,7 +119,9 @@ class KafkaSplitter(KafkaClient, LooksForInput):
         self._next_listing = None
         self._ends = {}
         if self.endless and context.until is not Until.ONCE:
-            self._follower = threading.Thread(target=self._follow_ends, args=(self.looks.abandoned,), daemon=True)
+            self._follower = threading.Thread(
+                target=self._follow_ends, args=(self.looks.abandoned,), name="kafka-ends", daemon=True
+            )
             self._follower.start()
 
     def teardown(self) -> None:
