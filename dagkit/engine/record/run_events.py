@@ -92,7 +92,7 @@ class Queue:
     positions: int
     unit: str = BYTE
     endless: int = 0
-    """How many of the blocks have no end. Their positions are those that were there when a window last read of them."""
+    """How many of the blocks have no end: their positions are those that were seen."""
 
 
 @dataclass(frozen=True, slots=True)

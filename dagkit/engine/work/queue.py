@@ -94,7 +94,7 @@ class CountedLane(Lane):
         return lane
 
 
-class PendingWork(NamedTuple):
+class InputBacklog(NamedTuple):
     """How much work waits for one input."""
 
     blocks: int
@@ -103,7 +103,7 @@ class PendingWork(NamedTuple):
     """How many of the blocks have no end."""
 
     @classmethod
-    def of(cls, counts: Sequence[BacklogCount], ends: Mapping[str, int]) -> "PendingWork":
+    def of(cls, counts: Sequence[BacklogCount], ends: Mapping[str, int]) -> "InputBacklog":
         return cls(
             blocks=sum(count.blocks for count in counts),
             positions=sum(count.waiting(ends) for count in counts),
@@ -267,13 +267,13 @@ class WorkQueue:
         self.deferred = _without(self.deferred, part_of, found)
         return found
 
-    def pending(self) -> dict[Address, PendingWork]:
+    def pending(self) -> dict[Address, InputBacklog]:
         """The pending work by input, without what is deferred because there was nothing to do."""
         counts = {into: line.counts for into, line in self.lines.items()}
         for item in self.deferred:
             if item.deferral.unanswered or item.start < self.seen_ends.get(item.source or "", 0):
                 counts.setdefault(item.into, []).append(BacklogCount.of([item]))
-        return {into: PendingWork.of(found, self.seen_ends) for into, found in counts.items()}
+        return {into: InputBacklog.of(found, self.seen_ends) for into, found in counts.items()}
 
     def see(self, ends: Mapping[str, int]) -> int:
         """Note where sources without an end end now; return by how much those have grown that were seen before."""

@@ -15,7 +15,7 @@ from dagkit.engine.parts.run_part import Look
 from dagkit.engine.program.address import Address
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Deferral, DoneBefore, WorkItem
-from dagkit.engine.work.queue import PendingWork, WorkQueue
+from dagkit.engine.work.queue import InputBacklog, WorkQueue
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import Allocation, BacklogCount, SplitPlanner, all_in, anywhere, place_in
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
@@ -189,10 +189,10 @@ def test_what_is_given_besides_comes_after_what_is_to_be_done():
 def test_of_work_without_an_end_that_waits_which_a_window_saw_and_did_not_read():
     followed = replace(waiting(0, 10, OFFSET_INFINITY), done=DoneBefore(turn=1, seen_end=25))
     queue = WorkQueue.of([followed, waiting(1, 0, 5), waiting(2, 3, OFFSET_INFINITY)])
-    assert queue.pending() == {INTO: PendingWork(blocks=3, positions=20, endless=2)}
+    assert queue.pending() == {INTO: InputBacklog(blocks=3, positions=20, endless=2)}
     assert queue.backlogs({}, NOW)[INTO].positions == 20
     take(queue, 3, 100)
-    assert queue.pending() == {INTO: PendingWork(0, 0, 0)}
+    assert queue.pending() == {INTO: InputBacklog(0, 0, 0)}
     queue.put_back([followed.part(20, OFFSET_INFINITY)])
     assert positions_in(queue) == 5
 
@@ -201,9 +201,9 @@ def test_a_source_without_an_end_waits_as_far_as_an_input_operator_sees_it_also_
     followed = replace(waiting(0, 10, OFFSET_INFINITY), source="a", done=DoneBefore(turn=1, seen_end=12))
     queue = WorkQueue.of([followed, replace(followed, source="b", deferral=Deferral(due=NOW))])
     assert [queue.see(ends) for ends in ({"a": 11, "b": 10}, {"a": 15, "b": 13}, {"b": 9})] == [0, 7, 0]
-    assert queue.pending() == {INTO: PendingWork(blocks=1, positions=5, endless=1)}, "it cannot become shorter"
+    assert queue.pending() == {INTO: InputBacklog(blocks=1, positions=5, endless=1)}, "it cannot become shorter"
     queue.see({"b": 14})
-    assert queue.pending() == {INTO: PendingWork(blocks=2, positions=9, endless=2)}
+    assert queue.pending() == {INTO: InputBacklog(blocks=2, positions=9, endless=2)}
 
 
 @given(lengths, st.data())
