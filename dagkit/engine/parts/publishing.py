@@ -68,7 +68,7 @@ class Publishing(RunPart):
         summary = self._run.summary
         return [
             Queue(*summary.addresses[address].into, pending.blocks, pending.positions, unit, pending.endless)
-            for address, pending in self._queue.pending().items()
+            for address, pending in self._queue.pending(self._inputs.backlog_counts()).items()
             for unit in [unit_of(summary.elements[address].operator)]
         ]
 

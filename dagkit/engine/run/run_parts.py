@@ -66,7 +66,8 @@ class RunParts:
     @property
     def pending(self) -> Iterator[tuple[str, int]]:
         """The operators of inputs with pending work, and its positions."""
-        return ((into.operator, pending.positions) for into, pending in self._work_queue.pending().items())
+        found = self.inputs.backlog_counts()
+        return ((into.operator, pending.positions) for into, pending in self._work_queue.pending(found).items())
 
     def waiting(self, before: Iterable[WorkItem]) -> int:
         """How many items of work and of discoveries wait after a launch with this queue."""

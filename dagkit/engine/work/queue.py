@@ -267,12 +267,14 @@ class WorkQueue:
         self.deferred = _without(self.deferred, part_of, found)
         return found
 
-    def pending(self) -> dict[Address, InputBacklog]:
-        """The pending work by input, without what is deferred because there was nothing to do."""
+    def pending(self, others: Iterable[Mapping[Address, BacklogCount]] = ()) -> dict[Address, InputBacklog]:
+        """The pending work by input, here and in `others`, without what is deferred since there was nothing to do."""
         counts = {into: line.counts for into, line in self.lines.items()}
         for item in self.deferred:
             if item.deferral.unanswered or item.start < self.seen_ends.get(item.source or "", 0):
                 counts.setdefault(item.into, []).append(BacklogCount.of([item]))
+        for into, count in chain.from_iterable(by_input.items() for by_input in others):
+            counts.setdefault(into, []).append(count)
         return {into: InputBacklog.of(found, self.seen_ends) for into, found in counts.items()}
 
     def see(self, ends: Mapping[str, int]) -> int:

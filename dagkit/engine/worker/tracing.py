@@ -95,6 +95,7 @@ class Trace:
             os.close(self._file)
             os.unlink(path)  # noqa: PTH108 - as it was opened
             raise
+        self.note(None)  # an operator may be entered before the first place is noted
 
     @classmethod
     def into(cls, folder: str | None, slot: str) -> "Trace | None":

@@ -52,6 +52,13 @@ def test_a_slot_that_runs_or_has_ended_is_left_out(tmp_path, failed, places):
     assert traced(str(tmp_path)) == places
 
 
+def test_a_slot_that_failed_before_it_noted_a_place_has_none(tmp_path):
+    trace = Trace.into(str(tmp_path), "0-0")
+    trace.enter("parse")
+    trace.end(failed=True)
+    assert traced(str(tmp_path)) == []
+
+
 @pytest.mark.parametrize("ends_in", ["inner", "outer", ""])
 def test_the_operator_whose_code_ran_last_is_read(tmp_path, ends_in):
     trace = Trace.into(str(tmp_path), "0-0")
