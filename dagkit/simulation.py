@@ -199,7 +199,7 @@ class Simulation:
         self.has_news = False
         queue = self.scheduler.queue
         counts = [*queue.counts(INTO), *(window.backlog for window in self.in_flight)]
-        backlog = self.came.counted(backlog_of(counts, self.cuts, {}))
+        backlog = self.came.counted(backlog_of(counts, self.cuts))
         cores = self.world.cores_at(self.now)
         available = Cores(cores, max(cores, self.world.most_cores or cores))
         capacity = capacity_of(available, self.speed, self.costs)

@@ -213,9 +213,10 @@ class InputOperator(Operator):
 
     @property
     def seen_ends(self) -> Mapping[str, int]:
-        """Up to where there is something to read in sources without an end, by their names in the ledger.
+        """Up to where there is something to read in sources without an end, by the `source` of their elements.
 
-        What is not read up to there is their backlog. The engine asks for it once a second, also while no look is due.
+        What is not read up to there is their backlog. The engine asks for it at least once a second, also while no look
+        is due; another thread of the operator may replace the mapping.
         """
         return {}
 

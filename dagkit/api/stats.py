@@ -93,7 +93,7 @@ class Backlog:
     blocks: int = 0
     """Blocks that were discovered and are not read to their end, including those in a window that runs."""
     positions: int = 0
-    """The total length of these blocks; for files, in bytes. Of blocks without an end, as far as they were seen."""
+    """The total length of these blocks; for files, in bytes. Blocks without an end do not count."""
     pieces: int = 0
     """The number of slots that could work at the same time. A block that can be split counts more than once."""
     endless: int = 0

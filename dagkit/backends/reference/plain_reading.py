@@ -297,7 +297,7 @@ class PlainReading:
         whole, done = stop == each.end, self.done
         length = each.length if whole else stop - each.start
         if self.operator.reads_positions and each.restriction is None:
-            done.positions += each.positions if whole else length  # the end may be unknown
+            done.positions += each.known_length if whole else length  # the end may be unknown
             done.positions -= sum(gap.stop - gap.start for gap in tracker.skipped())
         done.amount += each.amount if whole else length * each.density
         if each.source is not None:

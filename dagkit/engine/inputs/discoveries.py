@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from dagkit.api.controls import Stamped, by_name
 from dagkit.api.ports import output_ports
-from dagkit.api.work import Sourced, is_sourced
+from dagkit.api.work import is_sourced
 from dagkit.engine.program.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene
@@ -60,9 +60,9 @@ class DiscoveryCodec:
             for port, declared in output_ports(type(program.operators[name][0])).items()
         }
 
-    def source(self, operator: str, element: Sourced) -> str:
-        """The name of an element's source in the ledger."""
-        return f"{operator}: {element.source}" if operator in self.named else element.source
+    def source(self, operator: str, source: str) -> str:
+        """The name of an operator's source in the ledger."""
+        return f"{operator}: {source}" if operator in self.named else source
 
     def rows(self, discovery: Discovery, first: int) -> Iterator[JsonValue]:
         """Return the rows of a discovery, numbered from `first` on."""
@@ -90,7 +90,7 @@ class DiscoveryCodec:
         if (operator, emitted.port) in self._queued and is_sourced(item):
             extra: dict[str, JsonValue] = {"port": emitted.port, "element": written}
             end = None if item.end >= OFFSET_INFINITY else item.end
-            source, size = self.source(operator, item), item.source_size
+            source, size = self.source(operator, item.source), item.source_size
             return block_row(source, item.start, end, size, extra)
         return EmittedItem(offset=offset, port=emitted.port, item=written).as_json()
 

@@ -319,7 +319,7 @@ def _work_of(elements: Elements, writing: DiscoveryCodec, discovery: Discovery, 
     item = discovery.emitted[index].item
     if is_sourced(item):
         written = writing.written_as(discovery, index, elements.payload)
-        return elements.work_of(item, (item.number,), writing.source(discovery.operator, item), written=written)
+        return elements.work_of(item, (item.number,), writing.source(discovery.operator, item.source), written=written)
     # By its place in the ledger: after a crash, the promise of a window names it by the same number.
     return elements.work_of(item, (discovery.seq, index))
 

@@ -128,6 +128,9 @@ class DriverInputs(RunPart):
         for driver_input in self._at_work.values():
             self._see_ends(driver_input)
 
+    def close(self) -> None:
+        self._at_work.clear()  # the loop also takes news while a session is made again
+
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
         """Want windows for discoveries, and the next look.
 
@@ -184,12 +187,16 @@ class DriverInputs(RunPart):
 
     def _see_ends(self, driver_input: DriverInput) -> None:
         """Note how far sources without an end reach. After a look, before the work in them is queued."""
-        run = self._run
-        grown, program = self._queue.see(driver_input.operator.seen_ends), run.program
+        seen = driver_input.operator.seen_ends
+        if not seen:
+            return
+        name, run = driver_input.name, self._run
+        ends = {run.journal.writing.source(name, source): end for source, end in seen.items()}
+        found = (count for counts in self.backlog_counts() for count in counts.values())
+        untaken = [item for count in found for item in count.endless.values()]
+        grown = self._queue.see(ends, [*run.in_flight.allocated, *untaken])
         if grown:
-            sources = program.sources[driver_input.name]
-            readers = {target.into[0] for targets in sources.values() for target in targets if target.queued}
-            run.publisher.grown(driver_input.name, grown, readers)
+            run.publisher.grown(name, grown)
 
     def forget_file(self, name: str, path: str, request: str) -> str:
         """Let an input operator forget a file, and record its state; return why this is impossible, or ""."""

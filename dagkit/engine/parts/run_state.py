@@ -15,6 +15,7 @@ from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.inputs.event_times import EventTimes
 from dagkit.engine.parts.in_flight import InFlightWindow, InFlightWindows
 from dagkit.engine.parts.running_plan import RunningPlan
+from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.masking import Masking
 from dagkit.engine.program.operator_output import log_in
@@ -59,9 +60,9 @@ class EventPublisher(Observers):
         items = len(discovery.emitted) - len(waiting)
         self.publish(Found(discovery.operator, len(waiting), sum(amounts.values()), items, amounts))
 
-    def grown(self, operator: str, positions: int, readers: Iterable[str]) -> None:
-        """Publish that an input operator saw so many more positions of sources without an end, for each reader."""
-        amounts = self.by_unit((reader, positions) for reader in readers)
+    def grown(self, operator: str, grown: Mapping[Address, int]) -> None:
+        """Publish that an input operator saw so many more positions of sources without an end, by their reader."""
+        amounts = self.by_unit((into.operator, positions) for into, positions in grown.items())
         self.publish(Found(operator, 0, sum(amounts.values()), 0, amounts))
 
     def started(self, window: InFlightWindow) -> None:

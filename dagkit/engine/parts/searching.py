@@ -195,9 +195,8 @@ class RecordSearch(RunPart):
             return False
         for item, place in found:
             if self._is_the_record(window, item):
-                culprit = place.operator or item.into.operator
-                self._refuse_fatal(window, item, error, culprit)
-                attempts.records.append((item, culprit))
+                self._refuse_fatal(window, item, error, place.operator)
+                attempts.records.append((item, place.operator))
             attempts.suspects.append(item)
         return True
 
@@ -322,7 +321,8 @@ class RecordSearch(RunPart):
             return answer, Search.of(work)
         for item, culprit in attempts.records:
             answer = self._set_aside(window, [item], answer, culprit)
-        suspects = [item for item in attempts.suspects if item not in [record for record, _ in attempts.records]]
+        records = [record for record, _ in attempts.records]
+        suspects = [item for item in attempts.suspects if item not in records]
         if search is None or not is_step:  # a window of other work
             return answer, Search.of(suspects, is_traced=True) if search is None else search.joined(suspects)
         if any(done.put_off for report in answer.reports for done in report.done.values()):

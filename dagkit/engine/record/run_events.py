@@ -61,7 +61,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An input operator found work, and the ledger has recorded it."""
+    """An input operator found work, which the ledger has recorded; or, without blocks and items, sources have grown."""
 
     operator: str
     blocks: int

@@ -296,7 +296,10 @@ class RunPicture:
             visible_at=event.visible,
         )
         self._pace.add(now, before.totals.positions)
-        if any(queue.endless for queue in event.queues):  # no look finds what is added to work without an end
+        waiting = [queue for queue in event.queues if queue.blocks]
+        # No look finds what is added to work without an end. Beside other work, a sample after each window would hide
+        # that more waits after each find.
+        if waiting and all(queue.endless == queue.blocks for queue in waiting):
             self._trend.add(now, self._left)
             self._set(grows_since=self._trend.grows_since)
         self._estimate()

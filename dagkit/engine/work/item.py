@@ -258,7 +258,11 @@ class WorkItem:
         """
         if self.is_shares:
             return 0
-        return self.known_length if self.has_end else max(0, self.done.seen_end - self.start)
+        return self.known_length if self.has_end else self.waiting_up_to(0)
+
+    def waiting_up_to(self, end: int) -> int:
+        """Of an item without an end, how many positions up to here, or to where it was seen before, are not read."""
+        return max(0, max(end, self.done.seen_end) - self.start)
 
     def seeing(self, end: int) -> "WorkItem":
         """The item, if there is something to read up to this position: it matters if the item has no end."""

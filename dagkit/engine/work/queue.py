@@ -1,6 +1,6 @@
 """The work queue: blocks that were found and not yet read, and their allocation to the next window. Pure."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -268,20 +268,35 @@ class WorkQueue:
         return found
 
     def pending(self, others: Iterable[Mapping[Address, BacklogCount]] = ()) -> dict[Address, InputBacklog]:
-        """The pending work by input, here and in `others`, without what is deferred since there was nothing to do."""
+        """The pending work by input, here and in `others`.
+
+        Of deferred work, what waits since its source did not answer, or has more to read by now.
+        """
         counts = {into: line.counts for into, line in self.lines.items()}
         for item in self.deferred:
-            if item.deferral.unanswered or item.start < self.seen_ends.get(item.source or "", 0):
+            if item.deferral.unanswered or item.start < self._end_of(item):
                 counts.setdefault(item.into, []).append(BacklogCount.of([item]))
         for into, count in chain.from_iterable(by_input.items() for by_input in others):
             counts.setdefault(into, []).append(count)
         return {into: InputBacklog.of(found, self.seen_ends) for into, found in counts.items()}
 
-    def see(self, ends: Mapping[str, int]) -> int:
-        """Note where sources without an end end now; return by how much those have grown that were seen before."""
-        grown = sum(max(0, end - self.seen_ends.get(source, end)) for source, end in ends.items())
+    def see(self, ends: Mapping[str, int], others: Iterable[WorkItem] = ()) -> Mapping[Address, int]:
+        """Note where sources without an end end now; return how many more positions wait, here and in `others`."""
+        if ends.items() <= self.seen_ends.items():
+            return {}
+        counts = [count for line in self.lines.values() for count in line.counts]
+        queued = chain.from_iterable(count.endless.values() for count in counts)
+        items = [item for item in (*queued, *self.deferred, *others) if not item.has_end and not item.is_shares]
+        before = [item.waiting_up_to(self._end_of(item)) for item in items]
         self.seen_ends.update(ends)
-        return grown
+        grown = Counter[Address]()
+        for item, waited in zip(items, before, strict=True):
+            grown[item.into] += max(0, item.waiting_up_to(self._end_of(item)) - waited)
+        return +grown
+
+    def _end_of(self, item: WorkItem) -> int:
+        """Where the source of an item without an end ends, as far as an input operator reports it."""
+        return self.seen_ends.get(item.source or "", 0)
 
     def counts(self, into: Address) -> list[BacklogCount]:
         """The backlog of one input without its deferred items."""
@@ -300,7 +315,7 @@ class WorkQueue:
         for by_input in (BacklogCount.by_input(self.deferred, now), *others):
             for into, count in by_input.items():
                 counts.setdefault(into, []).append(count)
-        return {into: backlog_of(found, near.get(into, nowhere), self.seen_ends) for into, found in counts.items()}
+        return {into: backlog_of(found, near.get(into, nowhere)) for into, found in counts.items()}
 
     def __len__(self) -> int:
         return sum(map(len, self.lines.values()))
@@ -358,7 +373,7 @@ class WorkQueue:
             taken[into] = [[] for _ in range(slots[into])]
             for slot, item in self._stretches(into, stretches):
                 # The launch that made the promise may have had more slots.
-                taken[into][slot % slots[into]].append(item)
+                taken[into][slot % slots[into]].append(item.seeing(self._end_of(item)))
         if deferred:
             self.replace(self.all())  # defers those again that were not promised
         return taken
@@ -399,7 +414,7 @@ class WorkQueue:
                 if pieces is not None:
                     line.put_back(pieces[1:])
                     return [*taken, pieces[0]]
-            taken.append(item)
+            taken.append(item.seeing(self._end_of(item)))
             millis -= takes
         return taken
 

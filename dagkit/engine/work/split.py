@@ -373,12 +373,12 @@ class BacklogCount:
     def waiting(self, ends: Mapping[str, int]) -> int:
         """How many positions there are; `ends` are those of sources without an end, by name."""
         return self.positions + sum(
-            item.seeing(ends.get(item.source or "", 0)).positions for item in self.endless.values()
+            item.waiting_up_to(ends.get(item.source or "", 0)) for item in self.endless.values() if not item.is_shares
         )
 
 
-def backlog_of(counts: Sequence[BacklogCount], near: CutNear, ends: Mapping[str, int]) -> Backlog:
-    """The backlog of all partitions together; `ends` are those of sources without an end, by name."""
+def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
+    """The backlog of all partitions together."""
     # One item stands for all: to ask the operator of each would cost each window more, the more work waits.
     long = next((count.first_long for count in counts if count.first_long is not None), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
@@ -386,7 +386,7 @@ def backlog_of(counts: Sequence[BacklogCount], near: CutNear, ends: Mapping[str,
     pieces = sum(count.pieces for count in counts) if cut else blocks
     return Backlog(
         blocks=blocks,
-        positions=sum(count.waiting(ends) for count in counts),
+        positions=sum(count.positions for count in counts),
         pieces=min(pieces, ENOUGH_PIECES),
         endless=sum(len(count.endless) for count in counts),
     )

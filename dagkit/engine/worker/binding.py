@@ -22,7 +22,6 @@ from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import Sample, SlotState, Tap, WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.engine.worker.sliding import Panes, slider_name
-from dagkit.engine.worker.tracing import Trace
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
@@ -30,8 +29,9 @@ from dagkit.schema.batch import Batch
 class Controls:
     """The control tuples that reach one operator in one window."""
 
-    def __init__(self, name: str, operator: Operator, flush: Callable[[str], None]) -> None:
+    def __init__(self, name: str, operator: Operator, flush: Callable[[str], None], origins: Origins) -> None:
         self._name = name
+        self._process = origins.within(name, operator.process_control)
         self._operator = operator
         self._flush = flush
         self._seen: set[str] = set()
@@ -56,7 +56,7 @@ class Controls:
     def _deliver(self, stamped: Stamped) -> None:
         self._flush(self._name)  # items that came before it are processed before it
         with code_of(self._name):
-            is_handled = self._operator.process_control(stamped.control)
+            is_handled = self._process(stamped.control)
         if not is_handled:
             for sink in self._operator._control_sinks.values():  # noqa: SLF001 - outputs are bound there
                 sink(stamped)
@@ -121,7 +121,7 @@ class Unifiers:
             assert target.unifier is not None, "only the items of several senders are merged"
             name, unifier = target.into[0], live(target.unifier(), {})
             bind_output(unifier, "unified", [into])
-            parts = receiver(unifier, "parts", Keying(), name)
+            parts = self._origins.around(name, receiver(unifier, "parts", Keying(), name))
             parts = self._origins.into(parts, unifier, "parts", Keying()) if target.placed else parts
             life, window = Life(unifier, name=name), self._window
             self._made[target.wire] = life, parts
@@ -162,14 +162,12 @@ class Binding:
         readings: Mapping[str, Reading],
         kept: SlotState,
         taps: Sequence[Tapping],
-        trace: Trace | None = None,
     ) -> None:
         self.program = program
         self.outbox = outbox
         self.operators = operators
         self.readings = readings
         self.taps = taps
-        self._trace = trace
         self.unifiers = Unifiers(program, outbox.slot, window, outbox.origins)
         self.stages = [stage for stage in program.stages_at(level) if outbox.slot < stage.slots]
         self.leaving: dict[Port, Callable[[], int]] = {}
@@ -177,7 +175,9 @@ class Binding:
         self._held: dict[str, list[Any]] = {}
         """The items that each delay operator holds."""
         self._receivers: dict[Port, Receiver] = {}
-        self._controls = {name: Controls(name, operator, self.flush_into) for name, operator in operators.items()}
+        self._controls = {
+            name: Controls(name, operator, self.flush_into, outbox.origins) for name, operator in operators.items()
+        }
         self._panes: dict[Port, Panes] = {}
         """Those of each sliding output."""
         # Downstream first: a stage sends straight to the receivers of later stages in this slot.
@@ -260,11 +260,8 @@ class Binding:
         if reading is not None and port == work_port(reading.operator):
             return of_items(reading.take, lambda: reading.taken)
         keying = self.program.keyings[name, port]
-        into, trace = receiver(operator, port, keying, name), self._trace
-        if trace is not None:
-            flush = None if into.flush is None else trace.within(name, into.flush)
-            into = replace(into, item=trace.within(name, into.item), batch=trace.within(name, into.batch), flush=flush)
         origins = self.outbox.origins
+        into = origins.around(name, receiver(operator, port, keying, name))
         return origins.into(into, operator, port, keying) if (name, port) in self.program.placed else into
 
     def _held_by(self, delay: str) -> list[Any]:

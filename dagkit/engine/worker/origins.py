@@ -7,7 +7,7 @@ which the program takes origins along, the slot notes the origin of each.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from dagkit.api.operators import Operator, batch_handler_of, handler_name
 from dagkit.api.ports import input_ports
@@ -15,6 +15,9 @@ from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import GATHERED_ITEMS, Receiver, Take
 from dagkit.engine.worker.tracing import Trace, TracedElement
 from dagkit.schema.batch import Batch
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 # A position with each line would be 8 % more bytes, for items that are nearly all accepted. So positions cross an
@@ -89,6 +92,18 @@ class Origins:
         if position is not None and batch.places() is None:  # it was made of one item
             batch = batch.placed(lambda: [position] * len(batch))
         return batch, element
+
+    def within(self, operator: str, call: Callable[P, T]) -> Callable[P, T]:
+        """Return `call` such that a traced attempt notes the operator while it runs."""
+        return call if self._trace is None else self._trace.within(operator, call)
+
+    def around(self, operator: str, receiver: Receiver) -> Receiver:
+        """Return a receiver such that a traced attempt notes its operator while it runs."""
+        if self._trace is None:
+            return receiver
+        item, batch = self.within(operator, receiver.item), self.within(operator, receiver.batch)
+        flush = None if receiver.flush is None else self.within(operator, receiver.flush)
+        return replace(receiver, item=item, batch=batch, flush=flush)
 
     def into(self, receiver: Receiver, operator: Operator, port: str, keying: Keying) -> Receiver:
         """Return the receiver of an input such that the origin of each item is known while it is processed."""

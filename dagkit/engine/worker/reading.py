@@ -177,7 +177,7 @@ class Reading:
             done.stretches.append(Stretch(each.source, each.start, stop, (began - self._made) * 1000, millis))
         length = each.length if rest is None else rest.start - each.start
         if self.operator.reads_positions and each.restriction is None:
-            done.positions += each.positions if rest is None else length  # the end may be unknown
+            done.positions += each.known_length if rest is None else length  # the end may be unknown
             # The gaps were claimed and not read, as the offsets of removed messages are.
             done.positions -= sum(gap.stop - gap.start for gap in skipped)
         if rest is None:

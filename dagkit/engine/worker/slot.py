@@ -156,7 +156,6 @@ class SlotRun:
             readings=self.readings,
             kept=state,
             taps=[Tapping(tap, slot, self._spot) for tap in task.taps],
-            trace=self.trace,
         )
         for name, operator in operators.items():
             serve_outputs(self.staging, name, operator)

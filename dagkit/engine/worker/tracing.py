@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
-from typing import Any, ParamSpec, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 from dagkit.engine.program.address import Address
 from dagkit.engine.program.failures import offsets_in
@@ -26,6 +26,7 @@ from dagkit.ranges import RestrictionTracker
 from dagkit.schema.batch import Batch
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 MOST_SINGLE = 2_000
 """How many records of each slot are delivered one by one, at some 0.1 ms each."""
@@ -50,7 +51,7 @@ class TracedPlace:
     """The first position that is processed, and the one after the last."""
     high: int
     operator: str = ""
-    """The operator whose code ran there; empty if it was the one that reads the item, or is unknown."""
+    """The operator whose code ran there; empty if that is unknown."""
 
     @classmethod
     def of(cls, item: WorkItem) -> "TracedPlace":
@@ -124,18 +125,22 @@ class Trace:
         os.pwrite(self._file, f"{line}\n".encode(), 0)
 
     def enter(self, operator: str) -> None:
-        """Note whose code runs from now on; empty: that of the operator that reads."""
-        self._operator = operator
-        os.pwrite(self._file, f"{json.dumps(operator)}\n".encode(), _OPERATOR_AT)
+        """Note whose code runs from now on, as long as records are delivered one by one."""
+        if self.is_fine:
+            self._operator = operator
+            os.pwrite(self._file, f"{json.dumps(operator)}\n".encode(), _OPERATOR_AT)
 
-    def within(self, operator: str, call: Callable[P, None]) -> Callable[P, None]:
+    def within(self, operator: str, call: Callable[P, T]) -> Callable[P, T]:
         """Return `call` such that it notes the operator, and the one before when it returns."""
 
-        def noted(*given: P.args, **named: P.kwargs) -> None:
+        def noted(*args: P.args, **kwargs: P.kwargs) -> T:
+            if not self.is_fine:
+                return call(*args, **kwargs)
             before = self._operator
             self.enter(operator)
-            call(*given, **named)
+            result = call(*args, **kwargs)
             self.enter(before)
+            return result
 
         return noted
 
@@ -153,13 +158,15 @@ class Trace:
         around, part, at = place.between_claims if is_claimed else place.around, _part_of(len(batch)), 0
         while at < len(batch):
             count = 1 if self._single > 0 else min(part, len(batch) - at)
-            self._single -= 1
+            self.count()
             self.note(around(starts[at], starts[at + count - 1]))
             yield batch.sliced(at, count)
             at += count
 
     def count(self) -> None:
-        """Count a claim as a record."""
+        """Count a record, or a claim. After the last one, it is not known whose code runs."""
+        if self._single == 1:
+            self.enter("")
         self._single -= 1
 
     def end(self, *, failed: bool) -> None:
@@ -185,7 +192,7 @@ class TracedReading:
 
     def begin(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any]) -> None:
         """Note the claims of an item. The claims of one that has shares are not positions of it."""
-        self._trace.enter("")
+        self._trace.enter(item.into.operator)
         self._turn_to(element, whole := TracedPlace.of(item))
         if item.restriction is not None:
             return

@@ -21,8 +21,10 @@ from dagkit_operators.kafka.messages import KafkaRange, source_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.looks import LooksForInput
 
+LEAST_FOLLOWED_MILLIS = 20
+"""The least time between two questions for the ends of partitions whose ranges have no end."""
 FOLLOWER_SECONDS = 1.0
-"""How long a launch that ends waits for an answer about the ends of partitions."""
+"""How long a launch that ends waits for an answer about these ends."""
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""
 
@@ -41,11 +43,10 @@ class _Answer:
     """Where partitions end now; empty if ranges have no end."""
     ids: Mapping[str, str] = field(default_factory=dict)
     """The IDs of topics, if they were listed."""
-    seen_ends: Mapping[Partition, int] = field(default_factory=dict)
-    """Where partitions end now whose ranges have no end, if topics were listed."""
 
 
 def _by_source(ends: Mapping[Partition, int]) -> Mapping[str, int]:
+    """The ends of partitions, by the source of their ranges."""
     return {source_of(*partition): end for partition, end in ends.items()}
 
 
@@ -118,7 +119,7 @@ class KafkaSplitter(KafkaClient, LooksForInput):
         self._client = Topics(self.client_settings())
         self._next_listing = None
         self._ends = {}
-        if self.endless and context.until is not Until.ONCE:
+        if self.endless and context.until in {Until.IDLE, Until.STOPPED}:
             self._follower = threading.Thread(
                 target=self._follow_ends, args=(self.looks.abandoned,), name="kafka-ends", daemon=True
             )
@@ -166,13 +167,13 @@ class KafkaSplitter(KafkaClient, LooksForInput):
         # A topic that is no longer named must not be read further, and one that is deleted would delay each answer.
         known = [partition for partition in known if partition in self._listed]
         starts = self._starts(client, new)
-        ends: Mapping[Partition, int] = {}
-        if lists or not self.endless:
-            ends = client.ends([*known, *new], uncommitted=self.uncommitted)
+        ends = {} if self.endless else client.ends([*known, *new], uncommitted=self.uncommitted)
+        if self.endless:
+            self._see_ends(client, known, new)
         # After the last question, so that a look without an answer lists again.
         if lists:
             self._next_listing = now() + timedelta(milliseconds=self.topics_interval_millis)
-        return _Answer(starts, {}, ids, ends) if self.endless else _Answer(starts, ends, ids)
+        return _Answer(starts, ends, ids)
 
     def _wanted(self, there: Mapping[str, list[int]]) -> list[Partition]:
         """The partitions of the wanted topics. Raise `topic-missing` if a topic that is named does not exist."""
@@ -209,14 +210,18 @@ class KafkaSplitter(KafkaClient, LooksForInput):
     def _follow_ends(self, abandoned: threading.Event) -> None:
         """Ask where partitions end, on a thread of its own: while a window runs, no look takes place."""
         client = Topics(self.client_settings())
-        while not abandoned.wait(self.topics_interval_millis / 1000):
+        while not abandoned.wait(max(self.topics_interval_millis, LEAST_FOLLOWED_MILLIS) / 1000):
             with suppress(Unanswered, RunFailure):  # the looks report it
                 self._seen_ends = _by_source(client.ends(list(self._listed), uncommitted=self.uncommitted))
 
+    def _see_ends(self, client: Topics, known: list[Partition], new: list[Partition]) -> None:
+        """Ask where partitions end whose ranges have no end: known ones only as long as the follower has not asked."""
+        with suppress(Unanswered):  # a figure must not delay the discovery of other partitions
+            ends = client.ends(new if self._seen_ends else [*known, *new], uncommitted=self.uncommitted)
+            self._seen_ends = {**self._seen_ends, **_by_source(ends)}
+
     def _take(self, answer: _Answer) -> None:
         """Take over the answer of the cluster."""
-        if answer.seen_ends:
-            self._seen_ends = _by_source(answer.seen_ends)
         self._refuse_created_again(answer.ids)
         # Topics that appear after a first look without any are read from their start, also by the next launch: a range
         # without offsets lets the ledger record that look.
@@ -238,6 +243,7 @@ class KafkaSplitter(KafkaClient, LooksForInput):
         self.looked = True
 
     def _refuse_created_again(self, ids: Mapping[str, str]) -> None:
+        """Raise if a topic has another ID than before."""
         # A topic that was deleted, created again and filled beyond the offset that was read looks like the old one, and
         # its first messages would be lost.
         for topic, number in ids.items():

@@ -171,6 +171,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
             if part.is_bounded():
                 self._lose_rest(element, there, stream, part, tracker)
             else:
+                tracker.see_end(part.start)  # the rest is no whole line, which could be read
                 tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
 
     def _lose_rest(self, element: FileInfo, there: Found, stream: Stream, part: OffsetRange, tracker: Tracker) -> None:

@@ -20,7 +20,7 @@ from tests.backends.cast import Count, Upper, Words, chain
 from tests.patience import within
 
 INTO = Address.of("reader", "blocks")
-WHOLE = TracedPlace(INTO, (7, 1), 0, 100, 0, 100)
+WHOLE = TracedPlace(INTO, (7, 1), 0, 100, 0, 100, "reader")
 
 
 def reading(trace, start=0, stop=100):
@@ -59,7 +59,7 @@ def test_a_slot_that_failed_before_it_noted_a_place_has_none(tmp_path):
     assert traced(str(tmp_path)) == []
 
 
-@pytest.mark.parametrize("ends_in", ["inner", "outer", ""])
+@pytest.mark.parametrize("ends_in", ["inner", "outer", "reader"])
 def test_the_operator_whose_code_ran_last_is_read(tmp_path, ends_in):
     trace = Trace.into(str(tmp_path), "0-0")
     _, tracker = reading(trace)
@@ -78,6 +78,22 @@ def test_the_operator_whose_code_ran_last_is_read(tmp_path, ends_in):
     trace.end(failed=True)
     (place,) = traced(str(tmp_path))
     assert place.operator == ends_in
+
+
+def test_no_operator_is_named_after_the_records_that_are_delivered_one_by_one(tmp_path):
+    trace = Trace.into(str(tmp_path), "0-0")
+    _, tracker = reading(trace, stop=3 * MOST_SINGLE)
+
+    def take(item):
+        for _ in range(MOST_SINGLE):
+            trace.count()
+        trace.within("inner", print)()
+
+    tracker.try_claim(0)
+    trace.within("outer", take)(1)
+    trace.enter("later")
+    trace.end(failed=True)
+    assert [place.operator for place in traced(str(tmp_path))] == [""]
 
 
 def test_a_folder_without_locks_has_no_traces(tmp_path, monkeypatch):

@@ -293,6 +293,38 @@ def test_messages_that_come_while_a_window_runs_are_seen_to_wait(kafka, tmp_path
     assert waiting == [10, 5]
 
 
+def test_messages_that_came_between_two_launches_are_seen_to_wait(kafka, tmp_path):
+    topic, is_seen = filled(kafka), threading.Event()
+
+    def number_once_it_is_seen(message):
+        assert number(message) < 10 or is_seen.wait(within(60))
+        return number(message)
+
+    def observe(event):
+        if isinstance(event, Found) and (event.blocks, event.positions) == (0, 5):
+            is_seen.set()
+
+    desk = Desk(tmp_path, collected(kafka, topic, endless=True, reader={"parse": number_once_it_is_seen}))
+    desk.run()
+    kafka.produce(topic, range(10, 15))
+    assert numbers(desk.run(observers=[observe])) == list(range(15))
+
+
+def test_the_backlogs_of_two_splitters_are_told_apart(kafka, tmp_path):
+    topics, events = {"one": filled(kafka, 3), "two": filled(kafka, 7)}, list[RunEvent]()
+
+    def draw(dag, conf):
+        at = {"bootstrap_servers": kafka.address}
+        for name, topic in topics.items():
+            splitter = dag.add_operator(name, KafkaSplitter(**at, topics=[topic], endless=True))
+            reader = dag.add_operator(f"{name} reader", KafkaReader(**at, parse=number))
+            splitter >> reader >> dag.add_operator(f"{name} collected", Collect())
+
+    Desk(tmp_path, draw).run(observers=[events.append])
+    found = {event.operator: event.positions for event in events if isinstance(event, Found)}
+    assert found == {"one": 3, "two": 7}
+
+
 # ---- outages
 
 
