@@ -310,7 +310,7 @@ def test_messages_that_came_between_two_launches_are_seen_to_wait(kafka, tmp_pat
     assert numbers(desk.run(observers=[observe])) == list(range(15))
 
 
-def test_the_backlogs_of_two_splitters_are_told_apart(kafka, tmp_path):
+def test_the_backlogs_of_two_splitters_are_each_their_own(kafka, tmp_path):
     topics, events = {"one": filled(kafka, 3), "two": filled(kafka, 7)}, list[RunEvent]()
 
     def draw(dag, conf):
