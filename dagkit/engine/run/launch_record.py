@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Literal
 
 from dagkit.compiler import Compilation
@@ -165,12 +166,24 @@ def _locked(place: str) -> Iterator[None]:
             os.close(folder)
 
 
+def _is_no_folder(path: Path) -> bool:
+    """Whether a path is that of a file, or of a link to nothing."""
+    try:
+        return not S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return path.is_symlink()
+
+
 def _lock(path: Path) -> int | None:
     """A descriptor of the folder, with its lock; None if it cannot be locked, or not be made, which is found later."""
     while True:
         try:
             path.mkdir(parents=True, exist_ok=True)
             folder = os.open(path, os.O_RDONLY)
+        except (FileExistsError, FileNotFoundError):
+            if _is_no_folder(path):
+                return None
+            continue  # another launch has renamed it meanwhile
         except OSError:
             return None
         try:

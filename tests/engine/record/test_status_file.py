@@ -288,6 +288,27 @@ def test_of_many_fresh_launches_at_once_one_runs(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2, "the folder, and the one of the earlier run"
 
 
+@pytest.mark.parametrize(("call", "raised"), [("mkdir", FileExistsError), ("open", FileNotFoundError)])
+def test_a_launch_waits_also_if_the_folder_is_renamed_while_it_is_opened(tmp_path, monkeypatch, call, raised):
+    place, make = tmp_path / "app", getattr(os, call)
+    place.mkdir()
+
+    def renamed_meanwhile(path, *given, **named):
+        if Path(path) != place:
+            return make(path, *given, **named)
+        monkeypatch.setattr(os, call, make)
+        place.rename(tmp_path / "earlier")
+        raise raised(path)
+
+    monkeypatch.setattr(os, call, renamed_meanwhile)
+    with claimed(str(place), take_over=False, fresh=False), ThreadPoolExecutor() as pool:
+        other = pool.submit(claim, place, False)
+        assert not waited(other, LONG_ENOUGH), "the other launch began beside this one"
+        running(place)
+    with pytest.raises(RunFailure, match="Sums is already running"):
+        other.result(within(30))
+
+
 def test_a_place_that_is_no_folder_is_left_to_the_ledger(tmp_path):
     (tmp_path / "app").touch()
     with claimed(str(tmp_path / "app"), take_over=False, fresh=False) as kept:
