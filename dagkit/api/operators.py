@@ -212,6 +212,11 @@ class InputOperator(Operator):
         return ""
 
     @property
+    def unsent(self) -> int:
+        """How many elements, such as files, it has found and not sent yet: no backlog has them."""
+        return 0
+
+    @property
     def seen_ends(self) -> Mapping[str, int]:
         """Up to where there is something to read in sources without an end, by the `source` of their elements.
 

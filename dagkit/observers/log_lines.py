@@ -86,6 +86,7 @@ def _found(fields: Fields) -> str:
     found = [f"{counted(fields['blocks'], 'element')}, {in_units(fields['amounts'])}"] if fields["blocks"] else []
     found += [counted(fields["items"], "item")] if fields["items"] else []
     found += [f"{in_units(fields['amounts'])} more"] if fields["amounts"] and not fields["blocks"] else []
+    found += [f"{counted(fields['unsent'], 'element')} to send"] if fields.get("unsent") else []
     return f"found {' and '.join(found) or 'nothing'}"
 
 

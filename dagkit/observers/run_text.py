@@ -131,6 +131,8 @@ def reading(now: RunSnapshot) -> str:
     done = now.done
     whole = by_unit((*now.read.items(), *now.to_do.items()))
     text = f"{in_units(done or dict.fromkeys(whole, 0))} of {in_units(whole)}"
+    if now.unsent:
+        return f"{text}, and {counted(now.unsent, 'element')} more found"
     if len(whole) == 1:  # amounts of several units have no sum
         text += f" ({part_done(sum(done.values()) / sum(whole.values()))})"
         rate = now.backlog.positions_per_second

@@ -30,8 +30,8 @@ HAPPENINGS = {
         {"window": 2, "waiting": 5, "promised": False, "pending": {"byte": 9}, "set_aside": 0, "last_aside": ""},
     ),
     "found": (
-        events.Found("in", 1, 10, 0, {"offset": 10}),
-        {"operator": "in", "blocks": 1, "positions": 10, "items": 0, "amounts": {"offset": 10}},
+        events.Found("in", 1, 10, 0, {"offset": 10}, 2),
+        {"operator": "in", "blocks": 1, "positions": 10, "items": 0, "amounts": {"offset": 10}, "unsent": 2},
     ),
     "started": (
         events.Started(3, 4, 5.0, {"byte": 9}),

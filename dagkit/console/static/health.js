@@ -86,6 +86,11 @@ function keepsUp(status) {
     if (isTroubled) return [];
     return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
   }
+  const unsent = status.inputs.filter((each) => each.unsent);
+  if (unsent.length) {
+    const more = unsent.map(({ operator, unsent: number }) => `${operator} found ${counted(number, "element")} more`);
+    return [["note", `${amounts(done)} of ${amounts(whole)} read, and ${more.join(", ")}.`]];
+  }
   const share = total(done) / total(whole);
   const units = Object.keys(whole);
   const speed = status.positions_per_second && units.length === 1 ? `, ${amount(status.positions_per_second, units[0])}/s` : "";

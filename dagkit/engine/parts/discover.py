@@ -168,7 +168,8 @@ class DriverInputs(RunPart):
             return
         run = self._run
         for discovery in self._look(run.next_window, run.summary.millis):
-            run.publisher.found(discovery, self.work_in(discovery))
+            unsent = self._at_work[discovery.operator].operator.unsent
+            run.publisher.found(discovery, self.work_in(discovery), unsent)
 
     def _look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
         now, settings = self._run.now(), self._run.settings
@@ -178,6 +179,7 @@ class DriverInputs(RunPart):
             discovery = driver_input.look(window_id, spin_millis)
             self._see_ends(driver_input)
             if not (discovery.emitted or driver_input.has_unrecorded):
+                self._run.publisher.unsent(driver_input.name, driver_input.operator.unsent)
                 continue
             self._record(driver_input, discovery)
             yield self.found[-1]

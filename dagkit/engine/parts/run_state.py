@@ -53,17 +53,26 @@ class EventPublisher(Observers):
         self._waiting: Sequence[str] = []
         """The reasons that were published last."""
         self._units = {node.name: unit_of(node.operator) for node in graph.nodes}
+        self._unsent: dict[str, int] = {}
+        """How many elements each input operator had found and not sent, as published last."""
 
-    def found(self, discovery: Discovery, waiting: Sequence[WorkItem]) -> None:
-        """Publish a discovery; `waiting` is its part that goes to the queue."""
+    def found(self, discovery: Discovery, waiting: Sequence[WorkItem], unsent: int) -> None:
+        """Publish a discovery; `waiting` is its part that goes to the queue, `unsent` what its operator still has."""
         amounts = self.by_unit((each.into.operator, each.positions) for each in waiting)
         items = len(discovery.emitted) - len(waiting)
-        self.publish(Found(discovery.operator, len(waiting), sum(amounts.values()), items, amounts))
+        self._unsent[discovery.operator] = unsent
+        self.publish(Found(discovery.operator, len(waiting), sum(amounts.values()), items, amounts, unsent))
 
     def grown(self, operator: str, grown: Mapping[Address, int]) -> None:
         """Publish that an input operator saw so many more positions of sources without an end, by their reader."""
         amounts = self.by_unit((into.operator, positions) for into, positions in grown.items())
-        self.publish(Found(operator, 0, sum(amounts.values()), 0, amounts))
+        self.publish(Found(operator, 0, sum(amounts.values()), 0, amounts, self._unsent.get(operator, 0)))
+
+    def unsent(self, operator: str, count: int) -> None:
+        """Publish how many elements an input operator has found and not sent, if that has changed."""
+        if self._unsent.get(operator, 0) != count:
+            self._unsent[operator] = count
+            self.publish(Found(operator, 0, 0, 0, {}, count))
 
     def started(self, window: InFlightWindow) -> None:
         """Publish the start of a window; later calls for the same window do nothing."""

@@ -69,6 +69,8 @@ class Found:
     items: int
     amounts: Mapping[str, int] = field(default_factory=dict)
     """The positions by their unit."""
+    unsent: int = 0
+    """How many further elements the operator has found and not sent yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,8 @@ class RunPicture:
     def _found(self, event: Found) -> None:
         self._count(elements_found=event.blocks, items_found=event.items)
         before, now = self._now, self.clock.now()
-        self._set(backlog=before.backlog.found(event.amounts), expected=before.expected.active({event.operator}, now))
+        expected = before.expected.active({event.operator}, now).with_unsent(event.operator, event.unsent)
+        self._set(backlog=before.backlog.found(event.amounts), expected=expected)
         self._trend.add(now, self._left)
         self._set(grows_since=self._trend.grows_since)
 
@@ -235,7 +236,7 @@ class RunPicture:
 
     def _estimate(self) -> None:
         """Estimate how long all pending work takes."""
-        left = self._pace.time_for(self._left, self.clock.now())
+        left = None if self._now.unsent else self._pace.time_for(self._left, self.clock.now())
         operators = self._now.operators
         readers = sum(bool(each.backlog.pending) for each in operators)
         if readers or any(each.backlog.eta_seconds is not None for each in operators):  # a copy of each costs time

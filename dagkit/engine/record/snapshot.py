@@ -106,12 +106,14 @@ class InputActivity(_Part):
     """When it found something, or a window read of what it had found; None if nothing came in this launch."""
     longest_pause_seconds: float = 0.0
     """The longest time between two such moments in this launch."""
+    unsent: int = 0
+    """How many elements, such as files, it has found and not sent yet."""
 
     def active(self, at: datetime) -> "InputActivity":
         """Return this after the operator had something for the run at a time."""
         before = self.at or at
         longest = max(self.longest_pause_seconds, (at - before).total_seconds())
-        return InputActivity(operator=self.operator, at=max(at, before), longest_pause_seconds=longest)
+        return self.model_copy(update={"at": max(at, before), "longest_pause_seconds": longest})
 
 
 class Rejections(Group):
@@ -417,6 +419,11 @@ class Expected(Group):
         inputs = tuple(each.active(at) if each.operator in names else each for each in self.inputs)
         return self.model_copy(update={"inputs": inputs})
 
+    def with_unsent(self, name: str, count: int) -> "Expected":
+        """Return this while this input operator has found so many elements that it has not sent."""
+        inputs = (each.model_copy(update={"unsent": count}) if each.operator == name else each for each in self.inputs)
+        return self.model_copy(update={"inputs": tuple(inputs)})
+
 
 class OperatorMetrics(Group):
     """The metrics of operators, by operator."""
@@ -470,6 +477,11 @@ class RunSnapshot(_Part, Grouped):
         """The positions that wait, with those of windows in flight, by their unit."""
         backlog, windows = self.backlog, self.windows
         return by_unit((*backlog.queued.items(), *windows.amounts.items()))
+
+    @property
+    def unsent(self) -> int:
+        """How many elements input operators have found and not sent yet: how much work they are is unknown."""
+        return sum(each.unsent for each in self.expected.inputs)
 
     @property
     def pending(self) -> Mapping[str, int]:

@@ -284,6 +284,10 @@ class FileSplitterInput(LooksForInput, LeavesBadPlaces, AsksForReceipts, Abstrac
         return self.cut is not None or bool(self._found) or self._holds_launch
 
     @property
+    def unsent(self) -> int:
+        return len(self._found) + (self.cut is not None)
+
+    @property
     def waits_for(self) -> str:
         """How many files are pending, which one, and why."""
         return self._waits_for

@@ -261,6 +261,14 @@ def test_what_is_added_to_work_without_an_end_is_a_backlog_that_grows_although_n
     assert (now.backlog.grows_since is not None) is grows
 
 
+def test_no_time_is_estimated_while_an_input_has_not_sent_all_that_it_found(picture):
+    assert seen(picture, *WINDOW).eta_seconds is not None
+    (name,) = [each.operator for each in picture.snapshot().inputs]
+    held_back = seen(picture, Found(name, 1, 100, 0, {"byte": 100}, 7), Started(4, 1, 5.0))
+    assert (held_back.unsent, held_back.eta_seconds) == (7, None)
+    assert seen(picture, Found(name, 0, 0, 0), Started(5, 1, 5.0)).eta_seconds is not None
+
+
 def test_a_window_that_takes_much_longer_than_the_last_ones_is_slow_while_it_runs_and_after_it(picture, clock):
     def window(number, seconds, lasts=500.0):
         picture(Started(number, 1, lasts))

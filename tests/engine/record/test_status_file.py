@@ -301,12 +301,13 @@ def test_a_launch_waits_also_if_the_folder_is_renamed_while_it_is_opened(tmp_pat
         raise raised(path)
 
     monkeypatch.setattr(os, call, renamed_meanwhile)
-    with claimed(str(place), take_over=False, fresh=False), ThreadPoolExecutor() as pool:
-        other = pool.submit(claim, place, False)
-        assert not waited(other, LONG_ENOUGH), "the other launch began beside this one"
-        running(place)
-    with pytest.raises(RunFailure, match="Sums is already running"):
-        other.result(within(30))
+    with ThreadPoolExecutor() as pool:
+        with claimed(str(place), take_over=False, fresh=False):
+            other = pool.submit(claim, place, False)
+            assert not waited(other, LONG_ENOUGH), "the other launch began beside this one"
+            running(place)
+        with pytest.raises(RunFailure, match="Sums is already running"):
+            other.result(within(30))
 
 
 def test_a_place_that_is_no_folder_is_left_to_the_ledger(tmp_path):

@@ -423,6 +423,17 @@ def test_a_scan_holds_no_window_up(tmp_path):
     assert (arrived(loop), arrived(loop, "other")) == ([4, 4, 4, 4, 5], [1, 2, 3])
 
 
+def test_files_that_were_found_and_not_sent_are_counted_until_they_are_sent(tmp_path):
+    for number in range(3):
+        write(tmp_path / f"in/{number}.txt")
+    found: list[RunEvent] = []
+    draw = chain(
+        split=FileSplitterInput(str(tmp_path / "in"), blocks_threshold=1), read=LineReader(), collect=Collect()
+    )
+    Desk(tmp_path / "app", draw).run(observers=[found.append])
+    assert [event.unsent for event in found if isinstance(event, Found)] == [2, 1, 0]
+
+
 def test_what_fails_in_a_scan_beside_the_loop_ends_the_launch_with_its_code(tmp_path):
     draw = chain(split=FileSplitterInput(str(tmp_path / "nowhere")), collect=Collect())
     with pytest.raises(OperatorFailed, match="nowhere: there is no such file") as raised:
