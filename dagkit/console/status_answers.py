@@ -18,7 +18,7 @@ def status_of(run: SeenRun | None) -> Row | None:
     """A run as JSON, in the state that users see, with remarks and sums instead of the figures of each operator."""
     if run is None:
         return None
-    sums = {"read": run.snapshot.read, "pending": run.snapshot.pending}
+    sums = {"read": run.snapshot.read, "pending": run.snapshot.pending, "to_do": run.snapshot.to_do}
     reported = run.snapshot.status.at.isoformat()
     last = {"window": run.window, "at": run.last_sign.isoformat(), "reported": reported, "state": run.state}
     remarked = {"remarks": [_shown(each) for each in remarks(run.snapshot, runs=run.runs)]}

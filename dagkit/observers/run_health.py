@@ -13,6 +13,8 @@ from dagkit.ground.amounts import in_time, in_units
 _SPREAD = 0.2
 _LONG_SECONDS = 60.0
 """Pending work that takes less time is no backlog that grows, and an input that had nothing for less is not silent."""
+_FEW = 0.01
+"""A smaller share of rejected records needs no one at once: they are kept."""
 _UNUSUAL = 3
 """An input is unusually silent for so many times its longest pause."""
 _UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
@@ -54,6 +56,8 @@ def remarks(now: RunSnapshot, *, runs: bool) -> Iterator[Remark]:
     for name, counts in metrics.left_out.items():
         unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
         more = (_lately if runs else _last)(rejections.get(name)) if REJECTED in counts else {}
+        if len(counts) > 1:  # what was left out besides is in no other place
+            more = {**more, "warns": True}
         yield Remark(f"{printable(name)}: {', '.join(unsent)}", **more, view="work" if REJECTED in counts else "")
     for name, counts in metrics.read_again.items():
         again = (f"{count:,} read again as a whole ({metric})" for metric, count in counts.items())
@@ -149,5 +153,7 @@ def _lately(rejections: Rejections | None) -> dict[str, Any]:
     """Since when an operator rejects records, and how many of the last ones."""
     if rejections is None:
         return {}
-    share = f"{rejections.rejected_share:.0%}" if rejections.rejected_share else "none"
-    return {"since": rejections.rejects_since, "details": f"{share} of the last records are rejected"}
+    share = rejections.rejected_share
+    shown = "none" if not share else f"{share:.0%}" if share >= _FEW else f"less than {_FEW:.0%}"
+    details = f"{shown} of the last records {'is' if share and share < _FEW else 'are'} rejected"
+    return {"since": rejections.rejects_since, "details": details, "warns": share >= _FEW}

@@ -255,6 +255,7 @@ def test_a_graph_of_hundreds_of_operators_is_folded_and_what_is_sought_is_opened
         page = open_page(url)
         show(page, "graph")
         boxes = page.locator(".canvas .box")
+        boxes.first.wait_for()
         assert PARTS / 2 < boxes.count() <= PARTS
         page.locator(".canvas .box.module").first.press("Enter")
         page.get_by_role("button", name=re.compile("^Close ")).wait_for()

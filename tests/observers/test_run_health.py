@@ -104,6 +104,8 @@ def test_while_a_run_goes_on_rejected_records_have_their_share_of_the_last_ones(
     assert said(**fields) == [(counts, NOON, "48% of the last records are rejected", True)]
     quiet = {**fields, "operators": (figures.model_copy(update={"rejected_share": 0.0}),)}
     assert said(**quiet) == [(counts, NOON, "none of the last records are rejected", True)]
+    few = {"left_out": {"Score": {"rejected": 3}}, "operators": (figures.model_copy(update={"rejected_share": 0.004}),)}
+    assert said(**few) == [("Score: 3 rejected", NOON, "less than 1% of the last records is rejected", False)]
     assert said(**fields, runs=False, state="stopped") == [(counts, None, "", True)]
 
 

@@ -9,6 +9,7 @@ const color = (name) => getComputedStyle(document.documentElement).getPropertyVa
 const LONG_SECONDS = 10;
 const INKS = ["--accent", "--second", "--third", "--fourth"];
 
+const total = (amounts) => Object.values(amounts).reduce((sum, number) => sum + number, 0);
 const quantile = (values, share) => [...values].sort((one, other) => one - other)[Math.floor(share * (values.length - 1))] ?? 0;
 
 // Columns over time with an empty moment between two launches, and where windows are much further apart than usual:
@@ -65,7 +66,7 @@ export function chart(title, at, lines, shown, { stepped = false, least = 1000, 
     }));
     const options = {
       ...sizes(), series: [{}, ...series],
-      axes: [{ ...axis, space: 80, size: 30, values: labels }, { ...axis, size: 62, values: (_, values) => values.map(label) }],
+      axes: [{ ...axis, space: 55, size: 30, values: labels }, { ...axis, size: 62, values: (_, values) => values.map(label) }],
       scales: { x: { range: (_, low, high) => [low, Math.max(high, until)] }, y: { range: (_, low) => [Math.min(0, low ?? 0), Math.max(top * 1.05, least)] } },
       legend: { show: false }, cursor: { y: false },
       hooks: { setCursor: [(plot) => titled(plot.cursor.idx ?? -1)] },
@@ -90,8 +91,9 @@ export function overTime(series, status) {
   const named = counts.map(([name], index) => [name, partitions[index]]);
   const scale = units.size === 0 || (units.size === 1 && units.has("byte")) ? {} : { label: compact, least: 4 };
   const until = isLive(status) ? new Date(status.at) / 1000 : 0; // of a run that goes on, also the time since its last window
+  const waitsNow = until > at.at(-1) ? [[...at, until], [...waits, total(status.to_do ?? {})]] : [at, waits];
   return {
-    backlog: [chart("Backlog", at, [["waiting", waits]], shown, { ...scale, until })],
+    backlog: [chart("Backlog", waitsNow[0], [["waiting", waitsNow[1]]], shown, { ...scale, until })],
     read: [series.positions.some(Boolean) ? chart("Read in a window", at, [["read", read]], shown, { ...scale, until }) : chart("Items in a window", at, [["items", items]], count, { least: 4, until })],
     rejected: series.rejected.some(Boolean) ? [chart("Rejected in a window", at, [["rejected", rejected]], count, { least: 4, until })] : [],
     partitions: named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4, until })] : [],

@@ -24,7 +24,7 @@ export function table(caption, all, rows, nothing = "Nothing yet.", order = null
     return h("th", { scope: "col", class: kind?.includes("number") ? "number" : null, "aria-sort": isSorted ? (isDown ? "descending" : "ascending") : null }, head);
   });
   const body = rows.map((row) =>
-    h("tr", { class: row.first ? "first" : null }, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))
+    h("tr", { class: row.first ? "first" : null }, columns.map(([title, cell, kind]) => h("td", { class: kind, "data-title": title }, cell(row) ?? "–")))
   );
   const drawn = h("table", {}, h("caption", { class: "hidden" }, caption), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, body));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, drawn);

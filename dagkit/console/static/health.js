@@ -6,7 +6,7 @@ import { isLive } from "./operators.js";
 
 const KINDS = ["amiss", "warn", "fine", "note"];
 const MARKS = { amiss: "✕", warn: "!", fine: "✓", note: "·" };
-const SPREAD = 0.2;
+const SPREAD = 0.2, SETS_ASIDE = "-D dt.attr.ON_POISON=SET_ASIDE";
 const SLOW_SECONDS = 60; // an element that takes longer than this is named
 
 export function health({ status, isLost, overview }) {
@@ -45,7 +45,10 @@ function ended(status) {
       // An error after which the window ran again is not the one that ended the run.
       const error = status.error?.again ? null : status.error;
       const why = error ? `: ${firstLine(error)}` : "";
-      return [["amiss", `The run ended with an error at ${lately(error?.at ?? status.at)}${why}. The next launch ${next}, and no record is lost.`, ...again]];
+      // The same record fails again: only a correction, or setting it aside, leads on.
+      const others = !status.command || !error?.help?.includes(SETS_ASIDE) ? [] : [". To set such records aside: ", h("code", {}, `${status.command} ${SETS_ASIDE}`)];
+      const corrected = others.length && error.operator ? [` Once ${error.operator} is corrected, launch it again: `, again[1], ...others] : again;
+      return [["amiss", `The run ended with an error at ${lately(error?.at ?? status.at)}${why}. The next launch ${next}, and no record is lost.`, ...corrected]];
     }
     case "stopped":
       return [status.pending_elements
@@ -86,7 +89,7 @@ function keepsUp(status) {
     if (isTroubled) return [];
     return [["fine", status.working.length ? "Keeping up: slots process what was found last." : "Keeping up: nothing waits."]];
   }
-  const unsent = status.inputs.filter((each) => each.unsent);
+  const unsent = (status.inputs ?? []).filter((each) => each.unsent);
   if (unsent.length) {
     const more = unsent.map(({ operator, unsent: number }) => `${operator} found ${counted(number, "element")} more`);
     return [["note", `${amounts(done)} of ${amounts(whole)} read, and ${more.join(", ")}.`]];

@@ -85,10 +85,18 @@ async function open(main, run, wanted) {
     for (const frame of place.frames) state.opened.add(frame);
     await draw();
     if (state.scale < READABLE) { state.zoom = 0; size(); }
-    about.replaceChildren(...await details(run, place.name, outputs(place.name))); // before it is shown: this makes the canvas smaller
-    const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === place.name);
+    const box = await describe(place.name);
     box?.scrollIntoView({ block: "center", inline: "center" });
     box?.focus({ preventScroll: true });
+  }
+
+  // Show what is known of an operator beside the drawing, which becomes smaller by that.
+  async function describe(name) {
+    about.replaceChildren(...await details(run, name, outputs(name)));
+    if (["first", "fit"].includes(state.zoom)) size();
+    const box = [...drawing.querySelectorAll(".box")].find((each) => each.dataset.name === name);
+    box?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    return box;
   }
 
   // The streams that leave an operator, if items can be shown.
@@ -103,7 +111,7 @@ async function open(main, run, wanted) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(run, name, outputs(name)).then((parts) => about.replaceChildren(...parts)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void describe(name));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }

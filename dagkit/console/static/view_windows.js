@@ -3,7 +3,7 @@
 import { ask } from "./answers.js";
 import { charted } from "./charts.js";
 import { button, figures, h, section, table } from "./dom.js";
-import { amounts, bytes, count, counted, duration, moment } from "./format.js";
+import { amounts, bytes, count, counted, duration, lately, moment } from "./format.js";
 import { listing } from "./listing.js";
 import { logOf } from "./view_log.js";
 
@@ -37,8 +37,16 @@ const COLUMNS = [
   ["Waiting", (row) => amounts(row.pending), "number", "waiting_positions"],
 ];
 
+// The window that ended the last launch: the ledger has no block of it.
+function failed(status) {
+  const error = status?.state === "failed" && !status.error?.again ? status.error : null;
+  if (!error?.window || error.window <= status.window) return [];
+  return [h("p", { class: "fault" }, `Window ${count(error.window)} failed at ${lately(error.at)}${error.operator ? ` in ${error.operator}` : ""}, and is not committed: the next launch runs it again. `, h("a", { href: "#/work" }, "Why"))];
+}
+
 async function open(main, run, rest) {
   if (rest) return openOne(main, rest);
+  main.append(...failed(run.status));
   const draw = charted(main, run, ({ times, read }) => [times, read]);
   const rows = await listing(main, "Windows", "windows", COLUMNS, { nothing: "No window was committed yet." });
   return { update: (now) => { draw(now); rows.update(now); } };
