@@ -81,8 +81,9 @@ function summed({ overview: known, status }) {
   const windows = ["Last window", status.window ? count(status.window) : null, time(status.committed_at)];
   const running = status.in_flight.map((each) => ["In progress", `window ${count(each.window)}`,
     `${counted(each.elements, "element")}, for ${duration((new Date(status.at) - new Date(each.since)) / 1000)}`]);
-  const waits = Object.keys(status.pending).length ? status.pending : status.queued, isEndless = status.pending_elements && !Object.keys(waits).length;
-  const pending = ["Waiting", amounts(waits), isEndless ? `${counted(status.pending_elements, "element")} followed` : counted(status.pending_elements, "element")];
+  const waits = isLive(status) && Object.keys(status.pending).length ? status.pending : status.to_do, isEndless = status.pending_elements && !Object.keys(waits).length;
+  const elements = isLive(status) || isEndless ? counted(status.pending_elements, "element") : null; // with those of windows that did not end, their number is unknown
+  const pending = ["Waiting", amounts(waits), isEndless ? `${elements} followed` : elements];
   const read = amounts(status.read);
   const complete = [`${counted(totals.files, "file")} completed`, totals.files && bytes(totals.completed), isLive(status) && status.visible_at && `the next at ${time(status.visible_at)}`];
   const written = ["Written", bytes(totals.written), complete.filter(Boolean).join(", ")];

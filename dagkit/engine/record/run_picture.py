@@ -176,9 +176,10 @@ class RunPicture:
             help=explained.help or "" if explained else "",
             again=False,
         )
-        windows = self._now.windows
+        windows, backlog = self._now.windows, self._now.backlog
+        backlog = backlog.found(windows.amounts)  # the next launch processes the work of windows in flight
         # The error says what the run waited for.
-        self._set(state="failed", step="", windows=windows.stopped(), error=last, waits_for=())
+        self._set(state="failed", step="", windows=windows.stopped(), backlog=backlog, error=last, waits_for=())
 
     # ---- single events
 
@@ -202,7 +203,8 @@ class RunPicture:
             case Ended(window_id=window_id):
                 # A server that did not answer until the end may be why nothing was read.
                 left = (*present_outages(), *now.expected.waits_for)
-                self._set(state="stopped", windows=stopped, window=window_id, waits_for=left)
+                backlog = now.backlog.found(windows.amounts)
+                self._set(state="stopped", windows=stopped, backlog=backlog, window=window_id, waits_for=left)
 
     def _found(self, event: Found) -> None:
         self._count(elements_found=event.blocks, items_found=event.items)

@@ -269,6 +269,14 @@ def test_no_time_is_estimated_while_an_input_has_not_sent_all_that_it_found(pict
     assert seen(picture, Found(name, 0, 0, 0), Started(5, 1, 5.0)).eta_seconds is not None
 
 
+def test_the_work_of_a_window_that_does_not_end_waits_for_the_next_launch(picture):
+    before = seen(picture, *WINDOW, Started(4, 1, None, {"byte": 600})).to_do
+    picture.ended(ValueError("no"))
+    now = picture.snapshot()
+    assert (now.in_flight, now.to_do) == ((), before)
+    assert sum(before.values()) >= 600
+
+
 def test_a_window_that_takes_much_longer_than_the_last_ones_is_slow_while_it_runs_and_after_it(picture, clock):
     def window(number, seconds, lasts=500.0):
         picture(Started(number, 1, lasts))
